@@ -1,24 +1,72 @@
 # shellcheck shell=bash
-# Runs checks one after the other and summarises them; sourced by test.sh and arm64.sh.
+# Runs checks, one after the other or side by side, and summarises them; sourced by test.sh and arm64.sh.
 
 checks_began=$SECONDS
 summary=()
 failed=0
+beside_names=() beside_pids=() beside_outputs=()
 
 # Runs one check; a failure does not stop the others. A check with the status 77 has said why it was skipped.
 check() { # NAME COMMAND...
-    local name=$1 begin=$SECONDS result=ok status=0
+    local name=$1 begin=$SECONDS status=0
     shift
     echo
     echo "== $name: $*"
     "$@" </dev/null || status=$?
-    if [[ $status -eq 77 ]]; then
+    record "$name" "$status" $((SECONDS - begin))
+}
+
+record() { # NAME STATUS SECONDS
+    local result=ok
+    if [[ $2 -eq 77 ]]; then
         result=skipped
-    elif [[ $status -ne 0 ]]; then
+    elif [[ $2 -ne 0 ]]; then
         result=FAILED
         failed=$((failed + 1))
     fi
-    summary+=("$(printf '%-36s %-7s %4d s' "$name" "$result" $((SECONDS - begin)))")
+    summary+=("$(printf '%-36s %-7s %4d s' "$1" "$result" "$3")")
+}
+
+# Begins a check that runs beside those that follow, with less right to the processor than they have.
+beside() { # NAME COMMAND...
+    local name=$1 output
+    shift
+    output=$(mktemp)
+    echo
+    echo "== $name begins, beside what follows: $*"
+    # A process group of its own, so that all of it can be ended.
+    set -m
+    (
+        renice -n 10 "$BASHPID" >/dev/null
+        status=0 begin=$SECONDS
+        "$@" </dev/null >"$output" 2>&1 || status=$?
+        echo "$status $((SECONDS - begin))" >"$output.result"
+    ) &
+    set +m
+    beside_names+=("$name") beside_pids+=($!) beside_outputs+=("$output")
+}
+
+# Waits for the checks that were begun beside others, and shows what each has printed.
+await() {
+    local i status seconds
+    for i in "${!beside_names[@]}"; do
+        wait "${beside_pids[i]}" || true
+        echo
+        echo "== ${beside_names[i]}"
+        cat "${beside_outputs[i]}"
+        # Without a result, it was killed.
+        read -r status seconds 2>/dev/null <"${beside_outputs[i]}.result" || { status=1 seconds=0; }
+        record "${beside_names[i]}" "$status" "$seconds"
+        rm -f "${beside_outputs[i]}" "${beside_outputs[i]}.result"
+    done
+    beside_names=() beside_pids=() beside_outputs=()
+}
+
+# Ends what still runs beside; for a trap.
+end_beside() {
+    local pid
+    for pid in "${beside_pids[@]}"; do kill -- "-$pid" 2>/dev/null; done
+    rm -f "${beside_outputs[@]}"
 }
 
 skip() { # NAME REASON

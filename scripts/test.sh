@@ -27,7 +27,7 @@ PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 export PATH
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'end_beside; rm -rf "$scratch"' EXIT
 # Graphics and sound libraries want this folder, and only for this user.
 if [[ ! -d ${XDG_RUNTIME_DIR:-/nonexistent} || ! -w ${XDG_RUNTIME_DIR:-/nonexistent} ]]; then
     export XDG_RUNTIME_DIR=$scratch/runtime
@@ -49,71 +49,79 @@ export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 # Incremental compilation does not pay for a single build.
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 
+# All crates and features in one build. The Python package is in it for the features of its dependencies alone, so that
+# scripts/wheel.sh finds the library compiled (its own feature `program` does the same the other way round).
+everything=(--workspace --features "stereod/ros2,stereod/image")
+case " $* " in *" -p "* | *" --package "* | *" --features "*) everything=() ;; esac
+
 # Runs all of Cargo's tests and keeps their output to count them. The output of failing tests is shown,
 # and notes on skipped tests go into the summary.
 tests() {
     if [[ " $* " != *" -- "* ]]; then set -- "$@" --; fi
-    cargo test --locked --no-fail-fast "$@" --show-output 2>&1 | tee "$scratch/tests" |
+    cargo test --locked --no-fail-fast "${everything[@]}" "$@" --show-output 2>&1 | tee "$scratch/tests" |
         awk '/^successes:$/ { quiet = 1 } /^(test result:|failures:$)/ { quiet = 0 }
             !quiet { print; fflush() }'
+}
+
+# The library has few dependencies, and the program compiles for ARM64, without window, server and recordings of ROS,
+# and as the library alone. Nothing is linked, so that this machine's own pkg-config files will do, and C (zstd) need
+# not be compiled; scripts/arm64.sh builds and runs.
+arm64=aarch64-unknown-linux-gnu
+compiles() {
+    local crates features check=(cargo check --locked -p stereod --lib --bins)
+    crates=$(cargo tree --locked -p stereod --no-default-features -e normal,build --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
+    echo "the library has $((crates - 1)) dependencies"
+    if [[ $crates -gt 91 ]]; then return 1; fi
+    if [[ -d $(rustc --print target-libdir --target $arm64) ]]; then
+        check=(env PKG_CONFIG_ALLOW_CROSS=1 CC_aarch64_unknown_linux_gnu=true AR_aarch64_unknown_linux_gnu=true
+            "${check[@]}" "--target=$arm64")
+    else
+        echo "skipped: Rust's library for ARM64 could not be fetched, so the code is compiled for this machine"
+    fi
+    for features in default cli image; do
+        echo "with the features $features:"
+        "${check[@]}" --no-default-features --features "$features" || return 1
+    done
+    RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
+        cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
+}
+
+# What needs no clock, beside the tests. They are there first, because Cargo builds one thing at a time.
+without_clocks() {
+    until [[ -e $scratch/tests.end ]] || grep -qs '^     Running' "$scratch/tests"; do sleep 1; done
+    "$@"
+}
+tests_to_the_end() {
+    local status=0
+    tests "$@" || status=$?
+    : >"$scratch/tests.end"
+    return $status
 }
 
 check "formatting" cargo fmt --check
 check "layers, self-test" python3 scripts/check_layering.py --self-test
 check "layers" python3 scripts/check_layering.py
 check "shell scripts" shellcheck scripts/*.sh .ci/run
-check "clippy and build" cargo test --locked --no-run "$@"
-check "tests" tests "$@"
-if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
-
-# Nothing is linked, so that this machine's own pkg-config files will do, and C (zstd) need not be compiled;
-# scripts/arm64.sh builds and runs.
-arm64=aarch64-unknown-linux-gnu
+check "clippy and build" cargo test --locked --no-run "${everything[@]}" "$@"
 if [[ $# -gt 0 ]]; then
-    skip "compiles for ARM64" "only some tests are run"
-elif [[ ! -d $(rustc --print target-libdir --target $arm64) ]]; then
-    skip "compiles for ARM64" "Rust's library for it could not be fetched"
+    skip "other builds, programs and cameras" "only some tests are run"
+    check "tests" tests "$@"
 else
-    check "compiles for ARM64" env PKG_CONFIG_ALLOW_CROSS=1 CC_aarch64_unknown_linux_gnu=true \
-        AR_aarch64_unknown_linux_gnu=true cargo check --locked --lib --target $arm64
-fi
-
-# The library alone, and the program without window and server.
-few_crates() {
-    local crates
-    crates=$(cargo tree --locked -p stereod --no-default-features -e normal,build --prefix none | awk '{ print $1, $2 }' | sort -u | wc -l)
-    echo "the library has $((crates - 1)) dependencies"
-    [[ $crates -le 91 ]]
-}
-if [[ $# -gt 0 ]]; then
-    skip "library alone, headless program" "only some tests are run"
-else
-    check "library has few dependencies" few_crates
-    check "library alone" cargo test --locked -p stereod --no-default-features --features image --test library
-    check "headless program, ROS 2" cargo test --locked -p stereod -p stereod-io --lib --no-default-features --features stereod/ros2,stereod/bags -- ros2::
-    check "documentation" env RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
-fi
-
-# The Python package, from a new virtual environment.
-if [[ $# -gt 0 ]]; then
-    skip "Python package" "only some tests are run"
-elif [[ ! -x ${CARGO_TARGET_DIR:-target}/python-tools/bin/maturin ]]; then
-    skip "Python package" "maturin could not be fetched"
-else
-    check "Python package" scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
-fi
-
-if [[ $# -gt 0 ]]; then
-    skip "recordings of other programs" "only some tests are run"
-else
+    beside "fewer features, ARM64, documents" without_clocks compiles
+    # In a new virtual environment.
+    if [[ -x ${CARGO_TARGET_DIR:-target}/python-tools/bin/maturin ]]; then
+        beside "Python package" without_clocks env WHEEL_FEATURES=program,stereod/ros2,stereod/image \
+            scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
+    else
+        skip "Python package" "maturin could not be fetched"
+    fi
+    check "tests" tests_to_the_end
+    await
+    # First this one, because they share a virtual environment.
     check "recordings of other programs" scripts/recordings.sh
+    beside "live page in Chromium" scripts/browser.sh
 fi
-
-if [[ $# -gt 0 ]]; then
-    skip "live page in Chromium" "only some tests are run"
-else
-    check "live page in Chromium" scripts/browser.sh
-fi
+if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
 # The machine's image is made once. If the emulation was too slow the first time, a second attempt
 # decides.
@@ -130,6 +138,7 @@ if [[ -n $no_cameras ]]; then
 else
     check "simulated cameras" simulated_cameras
 fi
+await
 
 # Adds up Cargo's closing lines: "test result: ok. 12 passed; 0 failed; 0 ignored; ...".
 count() {

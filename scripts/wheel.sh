@@ -7,7 +7,8 @@ usage="Usage: scripts/wheel.sh [--all | --test [PROGRAM]]
   Builds a wheel for Linux on processors like this machine's that runs from glibc 2.28 on (Python 3.10 and newer).
   --all             Builds one for x86-64 and one for ARM64; Rust's targets for both have to be installed.
   --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
-                    environment and tests it there. PROGRAM is a stereod whose maps must be the same."
+                    environment and tests it there. PROGRAM is a stereod whose maps must be the same.
+                    WHEEL_FEATURES are Cargo's features; scripts/test.sh names those with which its crates are built."
 case ${1:-} in
     -h | --help) echo "$usage" && exit 0 ;;
     --test | --all | "") ;;
@@ -43,8 +44,7 @@ fi
 
 install_tools 'maturin>=1.9,<2'
 rm -rf "$target/wheels-test"
-# Not the lints of the whole crate: the other checks have them.
-env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS "$tools/bin/maturin" build --profile dev --out "$target/wheels-test"
+"$tools/bin/maturin" build --profile dev ${WHEEL_FEATURES:+--features "$WHEEL_FEATURES"} --out "$target/wheels-test"
 environment=$(mktemp -d)
 trap 'rm -rf "$environment"' EXIT
 python3 -m venv "$environment"

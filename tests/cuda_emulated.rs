@@ -24,21 +24,39 @@ use std::sync::OnceLock;
 use common::program::stereod;
 use emulated::broken::*;
 
-/// The folder with both libraries, compiled once.
+/// The compiler of the kernels. Most of the tests' time is its own.
+const COMPILER: &str = "c++ -std=c++17 -Og -w -fPIC -fno-strict-aliasing -ffp-contract=off";
+
+/// The folder with both libraries and the kernels' header, compiled once.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulated");
         std::fs::create_dir_all(folder.join("kernels")).unwrap();
+        let run = |mut command: Command| {
+            let status = command.status().expect("the compilers that building stereod needs too");
+            assert!(status.success(), "{command:?}");
+        };
         let build = |compiler: &str, arguments: &[&str], source: &str, library: &str| {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
             let mut command = Command::new(compiler);
             command.args(["-shared", "-fPIC", "-O1", "-pthread"]).args(arguments).arg("-o");
-            let status = command.arg(folder.join(library)).arg(source).arg("-ldl").status();
-            assert!(status.expect("the compilers that building stereod needs too").success());
+            command.arg(folder.join(library)).arg(source).arg("-ldl");
+            run(command);
         };
         build("cc", &[], "fake_cuda/driver.c", "libcuda.so");
         build("c++", &["-std=c++20"], "fake_cuda/nvrtc.cpp", "libnvrtc.so");
+        let header = folder.join("instructions.cuh");
+        std::fs::copy(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_cuda/instructions.cuh"),
+            &header,
+        )
+        .unwrap();
+        let mut words = COMPILER.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args(["-x", "c++-header"]).arg(&header);
+        command.arg("-o").arg(folder.join("instructions.cuh.gch"));
+        run(command);
         folder
     })
 }
@@ -147,7 +165,8 @@ fn emulated(broken: Option<&str>) -> Command {
         .env("STEREOD_ENGINE_KERNEL_CACHE", "off")
         .env("FAKE_EMULATES", "1")
         .env("EMULATED_FOLDER", libraries().join("kernels"))
-        .env("EMULATED_HEADER", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake_cuda"));
+        .env("EMULATED_HEADER", libraries())
+        .env("EMULATED_COMPILER", COMPILER);
     command
 }
 
@@ -312,16 +331,11 @@ fn little_shared_memory_gives_the_bytes_of_the_reference() {
 /// Three pairs in flight, with memory for the cost volumes of two, and of one.
 #[test]
 fn pairs_that_share_volumes_give_the_bytes_of_the_reference() {
-    for mib in ["5", "4"] {
-        let bench = ["bench", "--engine", "cuda", "--verify", "--repeat", "1", "--size", "120x60"];
-        let run = emulated(None)
-            .args(bench)
-            .args(["-d", "20", "--memory", mib, "--tiles", "off"])
-            .output()
-            .expect("the binary starts");
-        let said = String::from_utf8_lossy(&run.stdout).into_owned()
-            + &String::from_utf8_lossy(&run.stderr);
-        assert!(run.status.success() && said.contains("identical with the reference"), "{said}");
+    let stream = "--demo-size 120x60 --frames 7 -d 20 --tiles off";
+    let expected = demo("cpu", stream, None);
+    for mib in [5, 4] {
+        let got = demo("cuda", &format!("{stream} --memory {mib}"), None);
+        assert!(got == expected, "another stream than on the CPU with {mib} MiB");
     }
 }
 
@@ -449,26 +463,13 @@ fn how_sure_each_pixel_is_gives_the_bytes_of_the_reference() {
     same((23, 9), &with(&["-d", "600", "--cost", "census", "--uniqueness", "20"]));
 }
 
-/// The images that an engine writes for a short stream, smoothed in time, with costs that depend on
-/// the noise of each pair.
-fn smoothed(engine: &str, broken: Option<&str>) -> Vec<(String, Vec<u8>)> {
+/// The images that an engine writes for a short stream of the demo scene.
+fn demo(engine: &str, arguments: &str, broken: Option<&str>) -> Vec<(String, Vec<u8>)> {
     let output = tempfile::tempdir().unwrap();
-    let mut command = emulated(broken);
-    let run = command
-        .args(["run", "--headless", "--demo", "--demo-size", "64x32", "--frames", "7", "-d", "16"])
-        .args([
-            "--cost",
-            "ad",
-            "--cost-window",
-            "3",
-            "--smoothing",
-            "0.3",
-            "--smoothing-guard",
-            "0.5",
-            "--pictures",
-        ])
+    let run = emulated(broken)
+        .args(["run", "--headless", "--demo", "--engine", engine, "--pictures"])
         .arg(output.path())
-        .args(["--engine", engine])
+        .args(arguments.split(' '))
         .output()
         .expect("the binary starts");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
@@ -478,13 +479,18 @@ fn smoothed(engine: &str, broken: Option<&str>) -> Vec<(String, Vec<u8>)> {
     };
     let mut files: Vec<_> = files.map(read).filter(|(name, _)| !name.starts_with('.')).collect();
     files.sort();
+    assert!(files.len() >= 7, "{} files", files.len());
     files
 }
 
+/// A filter in time, and costs that depend on the noise of each pair.
+const SMOOTHED_IN_TIME: &str = "--demo-size 64x32 --frames 7 -d 16 --cost ad --cost-window 3 \
+                                --smoothing 0.3 --smoothing-guard 0.5";
+
 #[test]
 fn a_filter_that_remembers_does_so_with_several_frames_in_flight() {
+    let smoothed = |engine, broken| demo(engine, SMOOTHED_IN_TIME, broken);
     let expected = smoothed("cpu", None);
-    assert!(expected.len() >= 7, "{} files", expected.len());
     assert!(smoothed("cuda", None) == expected, "another stream than on the CPU");
     for broken in BROKEN_WHILE_SMOOTHING {
         assert!(smoothed("cuda", Some(broken)) != expected, "`{broken}` was not noticed");

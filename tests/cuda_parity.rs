@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use common::parity::{
-    self, CONSTANT, Look, NOISY, POOR, compare_relay, compare_relay_of, looks, pair, params,
+    self, CONSTANT, Look, NOISY, POOR, cases, compare_relay, compare_relay_of, looks, pair, params,
     pictures, smoothings, usual, weak_looks, wild_rectifier,
 };
 use common::streams::{compare_stream, drifting, streams};
@@ -45,12 +45,14 @@ fn present(made: anyhow::Result<CudaEngine>) -> Option<CudaEngine> {
 
 /// Compares with two and with three pairs in flight; `false` if skipped.
 fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool, String> {
+    let mut expected = None;
     for in_flight in [2, 3] {
         let options = CudaOptions { in_flight, ..CudaOptions::default() };
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
+        let expected = expected.get_or_insert_with(|| parity::expected(params, size, looks));
         for profiling in [false, true] {
             engine.set_profiling(profiling);
-            parity::compare(&mut engine, params, size, looks)
+            parity::compare(&mut engine, params, size, looks, expected)
                 .map_err(|difference| format!("{difference} {options:?}"))?;
         }
     }
@@ -63,7 +65,7 @@ fn compare_all(params: &Params, size: (usize, usize)) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn the_cuda_engine_gives_the_bytes_of_the_reference(
@@ -79,7 +81,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(30))]
 
     /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]
@@ -108,7 +110,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(25))]
 
     #[test]
     fn raw_pairs_are_rectified_to_the_bytes_of_the_reference(
@@ -132,7 +134,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 25, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(25))]
 
     #[test]
     fn what_filters_remember_goes_to_the_cpu_and_back(
@@ -153,7 +155,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn what_is_made_of_a_stream_is_that_of_the_reference(

@@ -21,27 +21,36 @@ use stereod_core::frame::{Image, Mask};
 use stereod_core::matching::match_pair;
 
 use common::parity::{
-    self, COMBINED, CONSTANT, Look, NOISY, POOR, compare_rectified, compare_relay,
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
     compare_relay_of, looks, pair, params, pictures, same, smoothings, usual, weak_looks,
     wild_rectifier,
 };
 use common::streams::{compare_stream, drifting, streams};
 
-/// Compares on a CPU engine with this configuration.
+/// Compares on CPU engines with these options.
 fn compare(
     params: &Params,
     (width, height): (usize, usize),
-    options: CpuOptions,
+    options: impl IntoIterator<Item = CpuOptions>,
     looks: &[Look],
 ) -> Result<(), String> {
-    let mut engine = CpuEngine::new(params, &PairSpec::rectified(width, height), options)
-        .map_err(|e| e.to_string())?;
-    parity::compare(&mut engine, params, (width, height), looks)
-        .map_err(|difference| format!("{difference} {options:?}"))
+    let expected = parity::expected(params, (width, height), looks);
+    options.into_iter().try_for_each(|options| {
+        let mut engine = CpuEngine::new(params, &PairSpec::rectified(width, height), options)
+            .map_err(|e| e.to_string())?;
+        parity::compare(&mut engine, params, (width, height), looks, &expected)
+            .map_err(|difference| format!("{difference} {options:?}"))
+    })
+}
+
+/// One engine for every vector width, with this number of threads.
+fn with_threads(threads: usize) -> impl Iterator<Item = CpuOptions> {
+    let options = move |simd| CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+    SimdChoice::available().into_iter().map(options)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn the_cpu_engine_gives_the_bytes_of_the_reference(
@@ -52,12 +61,8 @@ proptest! {
         costs_anew in any::<bool>(),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());
-        for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd, costs_anew, ..CpuOptions::default() };
-            if let Err(difference) = compare(&params, size, options, &looks) {
-                prop_assert!(false, "{}", difference);
-            }
-        }
+        let options = with_threads(threads).map(|options| CpuOptions { costs_anew, ..options });
+        compare(&params, size, options, &looks).map_err(TestCaseError::fail)?;
     }
 }
 
@@ -74,7 +79,7 @@ fn masked(image: Image, seed: u64, share: Option<u8>) -> Image {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn unseen_pixels_are_never_matched_and_as_in_the_reference(
@@ -93,8 +98,7 @@ proptest! {
         for (i, &seen) in left.valid_mask().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
             prop_assert!(seen || expected.values()[i] == stereod::INVALID);
         }
-        for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
+        for options in with_threads(threads) {
             let mut engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();
             let (left, right) = eyes();
             engine.submit(pair(left, right)).unwrap();
@@ -123,6 +127,27 @@ proptest! {
     }
 
     #[test]
+    fn a_rectifying_engine_gives_the_bytes_of_the_reference(
+        params in params(),
+        source in (1usize..60, 1usize..30),
+        size in (1usize..60, 1usize..25),
+        threads in 1usize..=3,
+        seed in 0u64..1000,
+        looks in proptest::collection::vec(looks(), 1..=2),
+    ) {
+        let rectifier = Arc::new(wild_rectifier(source, size, seed));
+        for options in with_threads(threads) {
+            let mut engine = CpuEngine::new(&params, &PairSpec::raw(rectifier.clone()), options).unwrap();
+            let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
+            prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, options);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
     fn what_is_made_of_a_stream_is_that_of_the_reference(
         (params, size, drift, pairs) in streams(),
     ) {
@@ -136,28 +161,10 @@ proptest! {
         let outcome = compare_stream(&mut *engines[0], &params, drifting(size, drift, pairs));
         prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, drift);
     }
-
-    #[test]
-    fn a_rectifying_engine_gives_the_bytes_of_the_reference(
-        params in params(),
-        source in (1usize..60, 1usize..30),
-        size in (1usize..60, 1usize..25),
-        threads in 1usize..=3,
-        seed in 0u64..1000,
-        looks in proptest::collection::vec(looks(), 1..=2),
-    ) {
-        let rectifier = Arc::new(wild_rectifier(source, size, seed));
-        for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-            let mut engine = CpuEngine::new(&params, &PairSpec::raw(rectifier.clone()), options).unwrap();
-            let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
-            prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, options);
-        }
-    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(60))]
 
     /// Images large enough for coarser levels, whose texture is about as strong as their noise.
     #[test]
@@ -185,24 +192,15 @@ proptest! {
             .with_p2(params.p2.clamp(30, 120))
             .with_p2_mode(P2Mode::Linear { min: 20, slope_16: 60 })
             .with_paths(if params.is_local() { Paths::Sixteen } else { params.paths });
-        for simd in SimdChoice::available() {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-            if let Err(difference) = compare(&params, size, options, &looks) {
-                return Err(TestCaseError::fail(difference));
-            }
-        }
+        compare(&params, size, with_threads(threads), &looks).map_err(TestCaseError::fail)?;
     }
 }
 
 /// Compares on every vector width, with one and with several threads.
 fn compare_everywhere(params: &Params, size: (usize, usize)) {
-    for simd in SimdChoice::available() {
-        for threads in [1, 3] {
-            let options = CpuOptions { threads: Some(threads), simd, ..CpuOptions::default() };
-            compare(params, size, options, &[NOISY, CONSTANT, POOR, NOISY])
-                .unwrap_or_else(|difference| panic!("{difference}"));
-        }
-    }
+    let options = with_threads(1).chain(with_threads(3));
+    compare(params, size, options, &[NOISY, CONSTANT, POOR, NOISY])
+        .unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 #[test]
@@ -303,8 +301,8 @@ fn speckles_across_the_borders_between_threads() {
             }
             let options =
                 CpuOptions { threads: Some(9), simd: SimdChoice::Auto, ..CpuOptions::default() };
-            compare(&params, (90, 31), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
-            compare(&params, (50, 5), options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
+            compare(&params, (90, 31), [options], &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
+            compare(&params, (50, 5), [options], &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
         }
     }
 }
@@ -313,7 +311,7 @@ fn speckles_across_the_borders_between_threads() {
 fn more_threads_than_bands_and_pictures_wider_than_the_tiles() {
     let options = CpuOptions { threads: Some(7), simd: SimdChoice::Auto, ..CpuOptions::default() };
     for size in [(200, 5), (161, 40), (300, 66)] {
-        compare(&usual(), size, options, &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
+        compare(&usual(), size, [options], &[NOISY, POOR]).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::common::data::data;
 use crate::common::numbered_videos;
-use crate::common::outcome::{ended, outcome, outcome_of};
+use crate::common::outcome::{ended, outcome, outcome_of, wait_until};
 use crate::common::program::stereod;
 
 /// `stereod calibrate` in a folder.

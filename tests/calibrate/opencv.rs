@@ -69,7 +69,7 @@ fn better_than_opencv_finds_it() {
 #[test]
 fn halves_differ_by_their_deviations() {
     let Some(folder) = data("opencv_calib") else { return };
-    const SPLITS: usize = 12;
+    const SPLITS: usize = 6;
     let mut numbers: Vec<u32> = (1..=14).filter(|number| *number != 10).collect();
     let mut state = 1u64;
     let mut squares = [0.0; 3];

@@ -55,7 +55,7 @@ pub fn small_eyes() -> [Eye; 2] {
 }
 
 /// Pose of a board: its centre in the left camera's frame in metres, and its rotation vector.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Stand {
     pub middle: [f64; 3],
     pub turn: [f64; 3],
@@ -143,28 +143,34 @@ impl Painter {
         let from: Vector3<f32> = (back * (self.centre - corner)).cast();
         let back: Matrix3<f32> = back.cast();
         let scale = PRINT as f32 / self.board.square_m as f32;
-        let border = 0.4 * PRINT as f32;
-        let level = |ray: &Vector3<f32>| -> u32 {
+        let size = [self.print_size.0, self.print_size.1].map(|side| side as f32);
+        let place = |ray: &Vector3<f32>| {
             let ray = back * ray;
             let along = -from.z / ray.z;
-            let (u, v) = ((from.x + along * ray.x) * scale, (from.y + along * ray.y) * scale);
-            let (w, h) = (self.print_size.0 as f32, self.print_size.1 as f32);
-            let on = |u: f32, v: f32, b: f32| u >= -b && v >= -b && u < w + b && v < h + b;
-            if along <= 0.0 || !on(u, v, border) {
-                return 110;
+            let at = [from.x + along * ray.x, from.y + along * ray.y].map(|length| length * scale);
+            (along > 0.0).then_some(at)
+        };
+        let is_on = |at: [f32; 2], border: f32| {
+            (0..2).all(|axis| at[axis] >= -border && at[axis] < size[axis] + border)
+        };
+        const WALL: u32 = 110;
+        let level = |ray: &Vector3<f32>| match place(ray) {
+            Some(at) if is_on(at, 0.0) => {
+                let ink = self.print[at[1] as usize * self.print_size.0 + at[0] as usize];
+                if ink == 0 { 35 } else { 215 }
             }
-            if !on(u, v, 0.0) {
-                return 215;
-            }
-            let ink = self.print[v as usize * self.print_size.0 + u as usize];
-            if ink == 0 { 35 } else { 215 }
+            Some(at) if is_on(at, 0.4 * PRINT as f32) => 215,
+            _ => WALL,
         };
         let per_pixel = SAMPLES * SAMPLES;
-        let sharp: Vec<u32> = self
-            .rays
-            .chunks_exact(per_pixel)
-            .map(|rays| rays.iter().map(level).sum::<u32>() * 16 / per_pixel as u32)
-            .collect();
+        // Far from the board, the middle of a pixel tells all of it.
+        let pixel = |rays: &[Vector3<f32>]| match place(&rays[per_pixel / 2]) {
+            Some(at) if is_on(at, PRINT as f32) => {
+                rays.iter().map(level).sum::<u32>() * 16 / per_pixel as u32
+            }
+            _ => WALL * 16,
+        };
+        let sharp: Vec<u32> = self.rays.chunks_exact(per_pixel).map(pixel).collect();
         Image::from_fn(width, height, |x, y| {
             let mut sum = 0;
             for (dy, wy) in [(-1i32, 1), (0, 2), (1, 1)] {
@@ -177,6 +183,10 @@ impl Painter {
             (sum / 256) as u8
         })
     }
+}
+
+pub fn copy(image: &Image) -> Image {
+    Image::from_vec(image.width(), image.height(), image.pixels().to_vec())
 }
 
 /// Writes a picture as PNG.

@@ -35,3 +35,14 @@ pub fn outcome_of(Output { status, stdout, stderr }: Output) -> (i32, String, St
     assert!(!stderr.contains("panicked"), "{stderr}");
     (status.code().expect("no signal"), stdout, stderr)
 }
+
+/// Waits until `is_so`, for at most five minutes: some machines are slow and busy.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..30_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain: {what}");
+}

@@ -16,6 +16,12 @@ use stereod_core::frame::{Image, Matched, StereoPair};
 use stereod_core::matching::{History, PairResult, match_next};
 use stereod_core::pool::{Pool, Pooled};
 
+/// A test with as many random cases as are usual, or STEREOD_TEST_CASES times as many.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let times = std::env::var("STEREOD_TEST_CASES").map_or(1, |times| times.parse().unwrap());
+    ProptestConfig { cases: usual * times, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// A pair with the given images.
 pub fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair {
@@ -186,35 +192,44 @@ fn difference(expected: &History, got: &History) -> Option<String> {
     (expected != got).then(|| "another stream".into())
 }
 
+/// The reference's results for the images.
+pub fn expected(params: &Params, size: (usize, usize), looks: &[Look]) -> Vec<PairResult> {
+    let mut history = History::default();
+    let result = |pair: StereoPair| {
+        match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history)
+    };
+    stream(size, looks).map(result).collect()
+}
+
 /// Matches the images on one engine, with as many in flight as it takes (its retained state must
-/// not affect results), and compares each with the reference.
+/// not affect results), and compares each with the reference's result.
 pub fn compare(
     engine: &mut dyn Engine,
     params: &Params,
     size: (usize, usize),
     looks: &[Look],
+    expected: &[PairResult],
 ) -> Result<(), String> {
     let mut in_flight = std::collections::VecDeque::new();
-    let (mut history, mut pairs) = (History::default(), stream(size, looks));
+    let mut pairs = stream(size, looks);
     // State of an earlier stream must not be used.
     engine.resume(History::default()).map_err(|e| format!("{e:#}"))?;
     for number in 0..looks.len() + engine.depth() {
         if let Some(pair) = pairs.next() {
-            let expected =
-                match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history);
-            in_flight.push_back((number, looks[number], expected));
+            in_flight.push_back(number);
             engine.submit(pair).map_err(|e| format!("{e:#}"))?;
         }
         if in_flight.len() < engine.depth() && number + 1 < looks.len() {
             continue;
         }
-        let Some((number, look, expected)) = in_flight.pop_front() else { break };
+        let Some(number) = in_flight.pop_front() else { break };
         let matched =
             engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair was in flight");
-        same_result(&expected, &matched).map_err(|difference| {
+        same_result(&expected[number], &matched).map_err(|difference| {
             format!(
-                "{}: pair {number}: {difference}\n{params:?} {size:?} {look:?} of {looks:?}",
-                engine.description()
+                "{}: pair {number}: {difference}\n{params:?} {size:?} {:?} of {looks:?}",
+                engine.description(),
+                looks[number]
             )
         })?;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stereod_core::calibration::board::Board;
 use stereod_core::frame::Image;
 
-use crate::calibrate::scene::{Painter, save, small_eyes, stands};
+use crate::calibrate::scene::{Painter, copy, save, small_eyes, stands};
 use crate::common::numbered_videos::write;
 use crate::common::outcome::outcome;
 use crate::common::program::stereod;
@@ -90,10 +90,6 @@ pub fn supply(folder: &Path, name: &str) {
         }
         _ => {}
     }
-}
-
-fn copy(image: &Image) -> Image {
-    Image::from_vec(image.width(), image.height(), image.pixels().to_vec())
 }
 
 fn side_by_side(left: &Image, right: &Image) -> Image {

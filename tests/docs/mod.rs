@@ -48,6 +48,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Pairs that each run matches.
 const PAIRS: &str = "6";
 
+/// Defaults that take less time; the commands' own flags override them.
+const QUICK: [(&str, &str); 4] = [
+    ("STEREOD_DEMO_WIDTH", "160"),
+    ("STEREOD_DEMO_HEIGHT", "120"),
+    ("STEREOD_MATCHING_EVIDENCE", "off"),
+    ("STEREOD_MATCHING_SPATIAL", "off"),
+];
+
 /// Path of a document in the repository, and its text.
 type Document = (String, String);
 
@@ -215,7 +223,7 @@ impl Scratch {
             _ => &[],
         };
         words.extend(more.iter().map(|word| (*word).to_owned()));
-        self.run(&mut stereod(&words.iter().map(|word| &**word).collect::<Vec<_>>()))
+        self.run(stereod(&words.iter().map(|word| &**word).collect::<Vec<_>>()).envs(QUICK))
     }
 
     /// Inspects the file or, if it does not exist, a recording of an earlier command.

@@ -2,7 +2,8 @@
 // the path of the resulting library.
 //
 // EMULATED_FOLDER   folder for the libraries
-// EMULATED_HEADER   folder of the header that replaces kernels/instructions.cuh
+// EMULATED_HEADER   folder of the header that replaces kernels/instructions.cuh, and of its precompiled form
+// EMULATED_COMPILER compiler of the kernels and of that header, with the flags of both
 // EMULATED_BROKEN   hook of the kernels (BREAK) that is active; read when they run
 
 #include <cstdio>
@@ -70,7 +71,8 @@ int nvrtcCompileProgram(Program *program, int count, const char *const *options)
     // Other processes may compile the same.
     fs::path own = folder.string() + "." + std::to_string(getpid()) + "." + std::to_string((size_t)program);
     fs::create_directories(own);
-    for (auto &[name, text] : program->headers) std::ofstream(own / name) << text;
+    for (auto &[name, text] : program->headers)
+        if (name != "instructions.cuh") std::ofstream(own / name) << text;
     std::ofstream source(own / "kernels.cpp");
     source << "#include \"instructions.cuh\"\n" << program->source;
     std::regex kernel("extern \"C\" __global__ void (?:__launch_bounds__\\([^)]*\\)\\s*)?(\\w+)\\(");
@@ -84,8 +86,8 @@ int nvrtcCompileProgram(Program *program, int count, const char *const *options)
     }
     source.close();
     std::string errors = (own / "errors").string();
-    std::string command = "c++ -std=c++20 -O1 -w -shared -fPIC -fno-strict-aliasing -ffp-contract=off" + macros + " -o " + (own / "kernels.so").string() +
-                          " " + (own / "kernels.cpp").string() + " 2> " + errors;
+    std::string command = getenv("EMULATED_COMPILER") + macros + " -shared -I" + getenv("EMULATED_HEADER") + " -o " +
+                          (own / "kernels.so").string() + " " + (own / "kernels.cpp").string() + " 2> " + errors;
     int status = system(command.c_str());
     std::stringstream log;
     log << std::ifstream(errors).rdbuf();

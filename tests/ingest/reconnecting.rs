@@ -11,6 +11,7 @@ use stereod_io::source::gst::Reconnect;
 use stereod_io::source::live::LiveState;
 
 use super::*;
+use crate::common::outcome::wait_until;
 
 /// A frame of `width` x `height` as JPEG.
 fn jpeg(width: u32, height: u32) -> Vec<u8> {
@@ -90,14 +91,6 @@ impl Drop for Cameras {
 
 fn watched() -> GstOptions {
     GstOptions { silence: Some(Duration::from_secs(1)), ..options() }
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A source while it runs.

@@ -44,7 +44,7 @@ use stereod_core::picture::encoding::Encoding;
 use stereod_core::settings::Matching;
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 
-use crate::common::outcome::{LIMIT, ended, in_vain, outcome, outcome_of};
+use crate::common::outcome::{LIMIT, ended, in_vain, outcome, outcome_of, wait_until};
 use crate::common::video_file::write_video;
 use crate::common::{player, program};
 
@@ -159,15 +159,4 @@ fn ended_with(child: &mut Child) -> ExitStatus {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Waits until `is_so`, for at most five minutes: some machines are slow and busy.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..30_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited in vain: {what}");
 }
