@@ -180,16 +180,22 @@ impl Slot {
 /// Enqueues the upload of a pinned picture to rows that are `pitch` bytes apart.
 fn upload_rows(image: &Image, to: u64, pitch: usize, stream: &Stream) -> Result<()> {
     let copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
         srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
         srcHost: image.pixels().as_ptr().cast(),
+        srcDevice: 0,
+        srcArray: std::ptr::null_mut(),
         srcPitch: image.width(),
+        dstXInBytes: 0,
+        dstY: 0,
         dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: std::ptr::null_mut(),
         dstDevice: to,
+        dstArray: std::ptr::null_mut(),
         dstPitch: pitch,
         WidthInBytes: image.width(),
         Height: image.height(),
-        // SAFETY: plain numbers and addresses; zeros are valid, and mean the first column and row.
-        ..unsafe { std::mem::zeroed() }
     };
     // SAFETY: the picture stays until its frame is collected; the buffer has `pitch` bytes a row.
     check("uploading the pictures", unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream.raw()) })
