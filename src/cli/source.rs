@@ -46,7 +46,7 @@ pub struct SourceArgs {
     pub demo: bool,
 
     /// Left view: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
-    /// a GStreamer source (libcamerasrc, or anything with `!`)
+    /// GStreamer elements with `!` between them
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub left: Option<OsString>,

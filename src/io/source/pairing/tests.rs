@@ -133,6 +133,19 @@ fn jitter_is_tolerated_and_reported_as_skew() {
 }
 
 #[test]
+fn without_capture_times_no_skew_is_stated() {
+    let by_arrival = Pairing { by_arrival: true, ..Pairing::default() };
+    let by_number = Pairing { by: PairBy::Index, ..Pairing::default() };
+    for pairing in [by_arrival, by_number] {
+        let mut pairer = Pairer::new(pairing);
+        let [left, right] = [0, 3].map(|ms| steady(20, 5, Duration::from_millis(ms)));
+        let (pairs, _) = feed(&mut pairer, &left, &right, |pairer| pairer.needed_eye());
+        assert_eq!(pairs.len(), 5);
+        assert!(pairs.iter().all(|pair| pair.skew_ns.is_none()), "{pairing:?}");
+    }
+}
+
+#[test]
 fn a_wide_tolerance_still_takes_the_nearer_frame() {
     let wide = Pairing { tolerance: Some(Duration::from_millis(45)), ..Pairing::default() };
     // 40 lies within the tolerance of 0, but 50 is nearer to it.
