@@ -85,7 +85,8 @@ impl Observer for Shared {
     }
 }
 
-fn valid_share(frame: &Matched) -> f64 {
+/// Returns the share of the sampled pixels that have a disparity.
+pub(super) fn valid_share(frame: &Matched) -> f64 {
     let map = &frame.disparity;
     let (mut valid, mut all) = (0, 0);
     let rows = map.values().chunks_exact(map.width());
