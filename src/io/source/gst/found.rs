@@ -81,8 +81,8 @@ mod tests {
         gst::init().unwrap();
         for (text, expected) in [
             ("videotestsrc", "videotestsrc"),
-            ("videotestsrc is-live=true pattern=ball", "videotestsrc is-live=true pattern=ball"),
-            ("udpsrc address=\"a b's\"", "udpsrc address=\"a\\ b\\'s\""),
+            ("videotestsrc is-live=true pattern=ball", "videotestsrc pattern=ball is-live=true"),
+            ("filesrc location=\"a b's\"", "filesrc location=\"a\\ b\\'s\""),
         ] {
             let element = gst::parse::launch(text).unwrap();
             let line = written(&element).unwrap();
