@@ -126,8 +126,7 @@ mod tests {
             observer.observe(&Matched::new(StereoPair { timestamp, ..pair }, map));
         }
         observer.finish();
-        let told = *shared.lock().unwrap();
-        told
+        *shared.lock().unwrap()
     }
 
     #[test]
