@@ -195,8 +195,15 @@ impl InputStream {
             (_, Live::Off) => false,
             (_, Live::Auto) => says_so || origin::is_endless(&self.pipeline),
         };
+        // GStreamer gives the first buffer of a live element a time in any case, so the second one tells.
+        if self.live
+            && says_so
+            && let Received::Frame(frame) = self.next(GRACE)
+        {
+            self.first.push_back(frame);
+        }
         // The times of a source that does not say that it is live restart with every connection.
-        let has_times = self.first.front().is_some_and(|frame| frame.times.running.is_some());
+        let has_times = self.first.back().is_some_and(|frame| frame.times.running.is_some());
         if self.live && !(says_so && has_times) {
             self.by_arrival = self.zero_of_times();
         }
