@@ -56,7 +56,7 @@ pub struct CalibrateArgs {
     pub right_pictures: Vec<String>,
 
     /// Left camera: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
-    /// a GStreamer source (anything with `!`)
+    /// GStreamer elements with `!` between them
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"], help_heading = "Source")]
     pub left: Option<OsString>,

@@ -32,7 +32,7 @@ pub const NO_SOURCE: &str = "\
       stereod run drive.bag --left-topic /cam0/image_raw --right-topic /cam1/image_raw
 
 Each of them may be a video, numbered images, a camera (`stereod devices` lists them), a URI, or a
-GStreamer source (anything with `!`).
+GStreamer source (an element such as libcamerasrc, or anything with `!`).
 In the configuration file they are `left`, `right`, `side_by_side`, `top_bottom` and `recording` of [source].
 See `stereod run --help` for outputs and settings.";
 
@@ -46,7 +46,7 @@ pub struct SourceArgs {
     pub demo: bool,
 
     /// Left view: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
-    /// a GStreamer source (anything with `!`)
+    /// GStreamer elements with `!` between them
     #[arg(long, value_name = "LEFT", requires = "right", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["side_by_side", "top_bottom"])]
     pub left: Option<OsString>,

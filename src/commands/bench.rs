@@ -271,7 +271,7 @@ mod tests {
             right: Image::from_fn(8, 4, |x, y| (x * 31 + y * 7 + 31) as u8),
             sequence: number,
             timestamp: Duration::ZERO,
-            skew_ns: 0,
+            skew_ns: Some(0),
             arrived: Instant::now(),
             truth: None,
         };

@@ -11,7 +11,7 @@ use crate::cli::{DevicesArgs, FlagLayer};
 use stereod_core::engine::cpu::CpuEngine;
 use stereod_core::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
 use stereod_core::engine::{Engine, PairSpec};
-use stereod_io::source::v4l2;
+use stereod_io::source::{gst, v4l2};
 
 struct Listed {
     device: DeviceInfo,
@@ -29,13 +29,19 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
     let driver = cuda::driver_version();
     let found = v4l2::list();
+    let others = gst::find_cameras().unwrap_or_else(|error| {
+        tracing::warn!("{error:#}");
+        Vec::new()
+    });
     if args.json {
         let mut all = as_json(&driver, &nvrtc, &devices, &cpu);
         all["cameras"] = cameras::as_json(&found);
+        all["elements"] = cameras::elements_as_json(&others);
         return print(format!("{all}\n"));
     }
     let engines = as_text(&driver, &nvrtc, &devices, &cpu);
-    print(format!("{engines}{}", cameras::as_text(&found, args.controls)))
+    let listed = cameras::as_text(&found, &others, args.controls);
+    print(format!("{engines}{listed}"))
 }
 
 fn look_at(device: DeviceInfo) -> Listed {

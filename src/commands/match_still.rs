@@ -153,7 +153,11 @@ impl Outcome<'_> {
         let StereoPair { left, right, .. } = &self.matched.pair;
         let options = Options { range: Some(self.params.range), ..Options::default() };
         let measurement = measure(left, right, &options);
-        let limits = settings.limits(self.rig.calibrated, self.rig.farthest_px());
+        let limits = settings.limits(
+            self.rig.calibrated,
+            self.rig.farthest_px(),
+            self.rig.rows_if_exchanged(),
+        );
         let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
             tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));

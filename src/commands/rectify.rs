@@ -187,9 +187,10 @@ fn write(
     raw: StereoPair,
     origin: Duration,
 ) -> anyhow::Result<()> {
-    let skew = Duration::from_nanos(raw.skew_ns.unsigned_abs());
+    let skew_ns = raw.skew_ns.unwrap_or_default();
+    let skew = Duration::from_nanos(skew_ns.unsigned_abs());
     let left_time = raw.timestamp;
-    let right_time = match raw.skew_ns < 0 {
+    let right_time = match skew_ns < 0 {
         true => left_time.saturating_sub(skew),
         false => left_time.saturating_add(skew),
     };

@@ -267,8 +267,9 @@ pub struct StereoPair {
     pub sequence: u64,
     /// Capture time of the left image on the stream's clock.
     pub timestamp: Duration,
-    /// Capture time of the right image minus that of the left one, in nanoseconds.
-    pub skew_ns: i64,
+    /// Capture time of the right image minus that of the left one, in nanoseconds; `None` if either is
+    /// unknown.
+    pub skew_ns: Option<i64>,
     /// Capture of the later image if a live source tells it, otherwise its arrival in this process.
     /// Latency counts from here.
     pub arrived: Instant,
@@ -289,7 +290,7 @@ impl StereoPair {
             right,
             sequence: 0,
             timestamp: Duration::ZERO,
-            skew_ns: 0,
+            skew_ns: None,
             arrived: Instant::now(),
             truth: None,
         }

@@ -42,7 +42,7 @@ impl Classes {
 #[derive(Clone, Debug)]
 pub struct MapMetrics {
     pub engine: Classes,
-    /// Time between the two frames of a pair.
+    /// Time between the two frames of a pair, where it is known.
     pub skew: Classes,
     /// Share of the sampled pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
@@ -74,11 +74,14 @@ impl Observer for Shared {
         metrics.valid_shares.0 += share;
         metrics.valid_shares.1 += 1;
         metrics.engine.count(frame.engine_time());
-        metrics.skew.count(Duration::from_nanos(frame.pair.skew_ns.unsigned_abs()));
+        if let Some(skew_ns) = frame.pair.skew_ns {
+            metrics.skew.count(Duration::from_nanos(skew_ns.unsigned_abs()));
+        }
     }
 }
 
-fn valid_share(frame: &Matched) -> f64 {
+/// Returns the share of the sampled pixels that have a disparity.
+pub(super) fn valid_share(frame: &Matched) -> f64 {
     let map = &frame.disparity;
     let (mut valid, mut all) = (0, 0);
     let rows = map.values().chunks_exact(map.width());
@@ -96,7 +99,7 @@ mod tests {
     use stereod_core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
     use stereod_core::pool::Pooled;
 
-    fn matched(skew_ns: i64, values: Vec<i16>, engine: Duration) -> Matched {
+    fn matched(skew_ns: Option<i64>, values: Vec<i16>, engine: Duration) -> Matched {
         let (width, height) = (4, values.len() / 4);
         let eye = || Image::from_fn(width, height, |_, _| 0);
         let pair = StereoPair { skew_ns, ..StereoPair::of_stills(eye(), eye()) };
@@ -112,15 +115,15 @@ mod tests {
         let map = || vec![16, INVALID, 16, 16];
         assert_eq!(metrics.lock().unwrap().mean_valid_share(), None);
         for (skew_ns, us) in [(0, 1000), (-100_001, 1001), (6_000_000, 9000)] {
-            metrics.observe(&matched(skew_ns, map(), Duration::from_micros(us)));
+            metrics.observe(&matched(Some(skew_ns), map(), Duration::from_micros(us)));
         }
-        metrics.observe(&matched(0, vec![INVALID; 4], Duration::from_millis(1)));
+        metrics.observe(&matched(Some(0), vec![INVALID; 4], Duration::from_millis(1)));
         assert_eq!(metrics.lock().unwrap().mean_valid_share(), Some(0.5625));
-        metrics.observe(&matched(0, map(), Duration::from_millis(1)));
+        metrics.observe(&matched(None, map(), Duration::from_millis(1)));
         let metrics = metrics.lock().unwrap().clone();
         let counts = |classes: &Classes| classes.counts().map(|(_, n)| n).collect::<Vec<_>>();
         assert_eq!(counts(&metrics.engine), [3, 1, 1]);
-        assert_eq!(counts(&metrics.skew), [3, 1, 1]);
+        assert_eq!(counts(&metrics.skew), [2, 1, 1]);
         assert_eq!(metrics.skew.sum(), Duration::from_nanos(6_100_001));
         assert_eq!(metrics.valid_share, Some(0.75));
         assert_eq!(metrics.skew.counts().last().unwrap().0, f64::INFINITY);
@@ -130,6 +133,6 @@ mod tests {
     fn the_share_is_that_of_the_rows_looked_at() {
         let rows = |y: usize| if y < 16 { [INVALID; 4] } else { [3; 4] };
         let values: Vec<i16> = (0..64).flat_map(rows).collect();
-        assert_eq!(valid_share(&matched(0, values, Duration::ZERO)), 0.75);
+        assert_eq!(valid_share(&matched(None, values, Duration::ZERO)), 0.75);
     }
 }

@@ -3,7 +3,9 @@
 pub mod alignment;
 pub mod duplicate;
 pub mod exposure;
+pub mod known;
 pub mod map_metrics;
+pub mod moment;
 pub mod range;
 
 use std::sync::{Arc, Mutex};

@@ -51,7 +51,7 @@ impl Source for Numbers {
                 right: Image::from_vec(1, 1, vec![0]),
                 sequence: self.delivered,
                 timestamp: Duration::from_millis(self.delivered),
-                skew_ns: 0,
+                skew_ns: Some(0),
                 arrived: Instant::now(),
                 truth: None,
             };

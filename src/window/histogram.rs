@@ -23,16 +23,29 @@ pub struct Histogram {
     pub bars: Vec<u32>,
     /// 50th, 95th and 99th percentile of the absolute times in milliseconds; `None` without frames.
     pub percentiles: Option<[f64; 3]>,
+    /// Text in place of percentiles.
+    empty: &'static str,
 }
+
+/// Text of a histogram of nothing.
+const NO_FRAMES: &str = "no frames";
 
 impl Histogram {
     pub fn of_times(timing: Timing, times: impl Iterator<Item = Duration>) -> Self {
         Self::new(timing.name(), times.map(|time| time.as_secs_f64() * 1e3).collect(), false)
     }
 
-    /// Returns a histogram of the delays of right frames after left ones, in nanoseconds.
-    pub fn of_skew(skews_ns: impl Iterator<Item = i64>) -> Self {
-        Self::new("right view later by", skews_ns.map(|ns| ns as f64 / 1e6).collect(), true)
+    /// Returns a histogram of the delays of right frames after left ones, in nanoseconds; `None` where they
+    /// are unknown.
+    pub fn of_skew(skews_ns: impl Iterator<Item = Option<i64>>) -> Self {
+        let (mut known, mut frames) = (Vec::new(), 0);
+        for skew_ns in skews_ns {
+            frames += 1;
+            known.extend(skew_ns.map(|ns| ns as f64 / 1e6));
+        }
+        let are_unknown = known.is_empty() && frames > 0;
+        let empty = if are_unknown { "times unknown: paired by arrival" } else { NO_FRAMES };
+        Self { empty, ..Self::new("right view later by", known, true) }
     }
 
     fn new(title: &'static str, times: Vec<f64>, signed: bool) -> Self {
@@ -48,7 +61,7 @@ impl Histogram {
             let share = (time - span.0) / (span.1 - span.0);
             bars[((share * BARS as f64).max(0.0) as usize).min(BARS - 1)] += 1;
         }
-        Self { title, span, bars, percentiles }
+        Self { title, span, bars, percentiles, empty: NO_FRAMES }
     }
 
     /// Paints it at the top right of `area` and returns its end.
@@ -70,7 +83,7 @@ impl Histogram {
             Some([p50, p95, p99]) => {
                 format!("p50 {}  p95 {}  p99 {} ms", short(p50), short(p95), short(p99))
             }
-            None => "no frames".to_owned(),
+            None => self.empty.to_owned(),
         };
         text(inner.min + vec2(0.0, line), Align2::LEFT_TOP, figures, DIM);
         let floor = inner.min.y + 2.0 * line + HEIGHT;
@@ -134,13 +147,19 @@ mod tests {
     #[test]
     fn differences_have_their_sign_and_their_percentiles_have_none() {
         let skews = [-4_000_000, -4_000_000, 1_000_000, 300_000_000];
-        let histogram = Histogram::of_skew(skews.into_iter());
+        let histogram = Histogram::of_skew(skews.into_iter().map(Some));
         assert_eq!(histogram.percentiles, Some([4.0, 300.0, 300.0]));
         assert_eq!(histogram.span, (-500.0, 500.0));
         assert_eq!((histogram.bars[14], histogram.bars[15], histogram.bars[24]), (2, 1, 1));
         let none = Histogram::of_skew(std::iter::empty());
         assert_eq!((none.percentiles, none.bars.iter().sum::<u32>()), (None, 0));
-        assert_eq!(Histogram::of_skew([0].into_iter()).span, (-0.1, 0.1));
+        assert_eq!(none.empty, "no frames");
+        assert_eq!(Histogram::of_skew([Some(0)].into_iter()).span, (-0.1, 0.1));
+        let unknown = Histogram::of_skew([None; 3].into_iter());
+        assert_eq!(
+            (unknown.percentiles, unknown.empty),
+            (None, "times unknown: paired by arrival")
+        );
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Mailbox {
 
     /// Returns the kind of times, and for each recent frame its time and the capture time of the
     /// right view minus that of the left one in nanoseconds.
-    pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, i64)>) {
+    pub(crate) fn recent(&self, now: Instant) -> (Timing, Vec<(Duration, Option<i64>)>) {
         let mut content = locked(&self.0);
         content.meter.forget_recent(now);
         let meter = &content.meter;
@@ -160,7 +160,7 @@ struct Meter {
     times: VecDeque<Instant>,
     latencies: VecDeque<Duration>,
     /// Arrival, latency and skew of recent frames.
-    recent: VecDeque<(Instant, Duration, i64)>,
+    recent: VecDeque<(Instant, Duration, Option<i64>)>,
 }
 
 impl Meter {
@@ -173,7 +173,7 @@ impl Meter {
         }
     }
 
-    fn remember(&mut self, time: Instant, latency: Duration, skew_ns: i64) {
+    fn remember(&mut self, time: Instant, latency: Duration, skew_ns: Option<i64>) {
         self.recent.push_back((time, latency, skew_ns));
         if self.recent.len() > MOST_RECENT {
             self.recent.pop_front();
@@ -246,7 +246,7 @@ mod tests {
         let mut meter = Meter::default();
         for i in 0..10_000 {
             meter.count(start + MS * i, MS);
-            meter.remember(start + MS * i, MS, 0);
+            meter.remember(start + MS * i, MS, Some(0));
         }
         assert_eq!(meter.recent.len(), MOST_RECENT);
         meter.forget_recent(start + MS * 19_990);

@@ -27,7 +27,8 @@ fn run(folder: &Path, left: &str, right: &str, more: &[&str]) -> (Value, Vec<Str
         "rows aligned",
         "not rectified",
         "not well rectified",
-        "exchanged",
+        "to be exchanged",
+        "different moments",
         "in common",
     ];
     let lines = stderr.lines().filter(|line| about.iter().any(|word| line.contains(word)));
@@ -60,6 +61,26 @@ fn run_says_once_how_the_eyes_are_aligned() {
         // The check does not count as an output.
         assert_eq!(statistics["outputs"], serde_json::json!([]), "{statistics}");
     }
+}
+
+/// Raw views with a calibration: exchanged, their rows differ by more than a bump would explain; of different
+/// moments, they agree.
+#[test]
+fn views_that_are_exchanged_or_of_other_moments_are_told_under_a_calibration() {
+    let Some(folder) = data("euroc_v1_01") else { return };
+    let calibrated = ["--calibration", "kalibr_camchain.yaml"];
+    let (statistics, lines) = run(&folder, "cam1.mp4", "cam0.mp4", &calibrated);
+    assert_eq!(statistics["alignment"]["verdict"], "swapped", "{statistics}");
+    assert!(lines.len() == 1 && lines[0].contains("exchange the two inputs"), "{lines:?}");
+    for (offset, cure) in [("500", "`--offset 0`"), ("-1000", "`--offset 0`")] {
+        let shifted = [&calibrated[..], &["--offset", offset]].concat();
+        let (statistics, lines) = run(&folder, "cam0.mp4", "cam1.mp4", &shifted);
+        assert_eq!(statistics["alignment"]["verdict"], "other-moment", "{statistics}");
+        assert!(lines.iter().any(|line| line.contains(cure)), "{lines:?}");
+    }
+    let (statistics, lines) = run(&folder, "cam0.mp4", "cam1.mp4", &calibrated);
+    assert_eq!(statistics["alignment"]["verdict"], "good", "{statistics}");
+    assert!(lines.len() == 1 && lines[0].contains("rows aligned to 0."), "{lines:?}");
 }
 
 #[test]

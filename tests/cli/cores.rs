@@ -78,8 +78,10 @@ fn only_the_threads_that_match_are_held_to_cores() {
     let deadline = Instant::now() + Duration::from_secs(20);
     let found = loop {
         let found = threads(child.id());
-        // The file appears once everything is open.
-        if found.iter().any(|(name, ..)| name == "source") || Instant::now() > deadline {
+        // The source's thread is the last one, but those that match name themselves when they begin.
+        let named = |name: &str| found.iter().filter(|thread| thread.0.starts_with(name)).count();
+        let complete = named("source") == 1 && named("match-") == 3;
+        if complete || Instant::now() > deadline {
             break found;
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -29,7 +29,7 @@ pub fn pair(left: Image, right: Image) -> StereoPair {
         right,
         sequence: 0,
         timestamp: Duration::ZERO,
-        skew_ns: 0,
+        skew_ns: Some(0),
         arrived: Instant::now(),
         truth: None,
     }

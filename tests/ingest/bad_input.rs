@@ -303,3 +303,24 @@ fn a_change_of_size_ends_the_stream_with_what_came_before() {
         assert_says(&message, &["change from", "x48", "4.png"]);
     }
 }
+
+#[test]
+fn a_source_that_sends_nothing_is_told_with_what_to_check() {
+    let silent = "udpsrc address=127.0.0.1 port=0 caps=image/jpeg ! jpegdec";
+    let impatient = GstOptions { patience: Duration::from_millis(500), ..options() };
+    let error = open(&SourceSpec::two(silent, silent), &impatient).err().unwrap();
+    let error = format!("{error:#}");
+    assert!(error.contains("no picture came within 0.5 s; check that the sender"), "{error}");
+    assert!(error.contains("firewall"), "{error}");
+}
+
+#[test]
+fn frames_in_the_memory_of_a_device_are_told_with_the_element_that_copies_them() {
+    for (memory, element) in [("NVMM", "nvvidconv"), ("CUDAMemory", "cudadownload")] {
+        let there = format!(
+            "fakesrc ! video/x-raw(memory:{memory}),format=NV12,width=64,height=48,framerate=30/1"
+        );
+        let error = refusal(&SourceSpec::two(&there, &there));
+        assert!(error.contains("cannot be read") && error.contains(element), "{error}");
+    }
+}

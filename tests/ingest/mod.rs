@@ -58,7 +58,7 @@ fn play(source: &mut dyn Source) -> Played {
         assert_eq!((left.0, right.0), (Eye::Left, Eye::Right));
         pairs.push((left.1, right.1));
         times.push(pair.timestamp);
-        skews.push(pair.skew_ns);
+        skews.extend(pair.skew_ns);
         ControlFlow::Continue(())
     });
     Played { pairs, times, skews, counts: source.counts(), result }

@@ -204,7 +204,7 @@ fn live_eyes_share_a_clock() {
     let (mut skews, mut times) = (Vec::new(), Vec::new());
     source
         .run(&Switch::default(), &mut |pair, _| {
-            skews.push(pair.skew_ns.unsigned_abs());
+            skews.push(pair.skew_ns.unwrap().unsigned_abs());
             times.push(pair.timestamp);
             if skews.len() == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use gstreamer as gst;
 use gstreamer::prelude::*;
-use stereod_io::source::gst::Reconnect;
+use stereod_io::source::gst::Live;
 use stereod_io::source::live::LiveState;
 
 use super::*;
@@ -275,7 +275,7 @@ fn sources_that_do_not_say_they_are_live_can_be_taken_as_live() {
         )
     };
     let spec = SourceSpec::two(camera(-1), camera(25));
-    let again = GstOptions { reconnect: Reconnect::On, ..options() };
+    let again = GstOptions { live: Live::On, ..options() };
     let (result, counts, times) = during(&spec, &again, |view| {
         wait_until("it came back", || view.state.eye(Eye::Right).summary().reconnects >= 1);
         view.more();

@@ -12,7 +12,7 @@ fn count(spec: &SourceSpec) -> (u64, SourceCounts, Box<dyn Source>) {
     let (mut pairs, mut last) = (0, None);
     source
         .run(&Switch::default(), &mut |pair, _| {
-            assert_eq!(pair.skew_ns, 0);
+            assert_eq!(pair.skew_ns, Some(0));
             assert!(last.is_none_or(|last| last < pair.timestamp));
             last = Some(pair.timestamp);
             pairs += 1;

@@ -14,6 +14,7 @@ mod keeping_up;
 mod messages;
 mod metrics;
 mod outputs;
+mod over_http;
 mod parts;
 mod ranges;
 mod recording;

@@ -211,7 +211,7 @@ fn full_overlay() -> OverlayContent {
         }),
         histograms: Some([
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
-            Histogram::of_skew((-40..50).map(|i| i * 50_000)),
+            Histogram::of_skew((-40..50).map(|i| Some(i * 50_000))),
         ]),
         help: true,
     }

@@ -5,16 +5,19 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use stereod_core::camera::{CameraControl, ControlKind};
+use stereod_io::source::gst::FoundCamera;
 use stereod_io::source::v4l2::{Camera, Mode, code_text};
 
 const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 
-pub(super) fn as_text(cameras: &[Camera], with_controls: bool) -> String {
-    if cameras.is_empty() {
-        return format!("{NONE}\n");
-    }
-    let mut text = String::from("Cameras\n");
+/// Formats them for people: those of V4L2, and others.
+pub(super) fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls: bool) -> String {
+    let mut text = match (cameras, others) {
+        ([], []) => format!("{NONE}\n"),
+        ([], _) => String::new(),
+        _ => String::from("Cameras, by the name that --left, --right and --side-by-side take\n"),
+    };
     for camera in cameras {
         let _ = writeln!(text, "  {}", camera.stable_name().display());
         let mut lines = vec![about(camera)];
@@ -41,9 +44,23 @@ pub(super) fn as_text(cameras: &[Camera], with_controls: bool) -> String {
             let _ = writeln!(text, "      {line}");
         }
     }
+    if !others.is_empty() {
+        text += "Cameras that are read through an element of GStreamer\n";
+    }
+    for FoundCamera { name, element } in others {
+        let quoted = element.replace('\'', "'\\''");
+        let _ = writeln!(text, "  {name}\n      --left '{quoted}'");
+    }
     text
 }
 
+/// Formats others than those of V4L2 for programs.
+pub(super) fn elements_as_json(others: &[FoundCamera]) -> Value {
+    let element = |other: &FoundCamera| json!({ "name": other.name, "element": other.element });
+    others.iter().map(element).collect()
+}
+
+/// Formats them for programs.
 pub(super) fn as_json(cameras: &[Camera]) -> Value {
     let mode = |mode: &Mode| {
         json!({
@@ -259,10 +276,10 @@ mod tests {
 
     #[test]
     fn cameras_are_listed_with_what_tells_them_apart() {
-        let text = as_text(&cameras(), false);
+        let text = as_text(&cameras(), &[], false);
         assert_eq!(
             text,
-            "Cameras
+            "Cameras, by the name that --left, --right and --side-by-side take
   /dev/v4l/by-path/pci-usb-0:0
       Cam, /dev/video0, port 1-0 of USB bus 1 (480 Mbit/s), serial number 7
       looks like /dev/video2 (same make, model and serial number): tell them apart by the port, \
@@ -288,7 +305,7 @@ mod tests {
 
     #[test]
     fn controls_are_listed_on_request_and_in_json() {
-        let text = as_text(&cameras(), true);
+        let text = as_text(&cameras(), &[], true);
         assert!(
             text.contains(
                 "      Exposure Time, Absolute: 157 (1 to 10000; default 300, inactive while automatic)\n      \
@@ -306,8 +323,29 @@ mod tests {
     }
 
     #[test]
+    fn others_come_with_the_line_to_copy() {
+        let other =
+            |name: &str, element: &str| FoundCamera { name: name.into(), element: element.into() };
+        let others = [
+            other("Basler acA", "aravissrc camera-name=Basler-acA-1"),
+            other("Bob's", "ndisrc ndi-name=\"Bob's\""),
+        ];
+        let text = as_text(&[], &others, false);
+        assert_eq!(
+            text,
+            "Cameras that are read through an element of GStreamer
+  Basler acA
+      --left 'aravissrc camera-name=Basler-acA-1'
+  Bob's
+      --left 'ndisrc ndi-name=\"Bob'\\''s\"'
+"
+        );
+        assert_eq!(elements_as_json(&others)[0]["element"], "aravissrc camera-name=Basler-acA-1");
+    }
+
+    #[test]
     fn no_camera_comes_with_the_cure() {
-        assert!(as_text(&[], false).contains("No cameras. Plug one in"));
+        assert!(as_text(&[], &[], false).contains("No cameras. Plug one in"));
         assert_eq!(as_json(&[]), json!([]));
     }
 
@@ -317,9 +355,10 @@ mod tests {
         let user = User { pid: 3, name: "wireplumber".into() };
         let open = Camera { users: vec![user], ..first.clone() };
         assert!(
-            as_text(&[open], false).contains("free, though wireplumber (process 3) has it open")
+            as_text(&[open], &[], false)
+                .contains("free, though wireplumber (process 3) has it open")
         );
         let denied = Camera { unusable: Some("it may not".into()), modes: vec![], ..first };
-        assert!(as_text(&[denied], false).contains("\n      it may not\n"));
+        assert!(as_text(&[denied], &[], false).contains("\n      it may not\n"));
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::Error;
 use crate::settings;
 use stereod_core::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions, Topics};
 use stereod_core::calibration::{
-    Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, StereoCalibration,
+    Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, RectifyMap, StereoCalibration,
 };
 use stereod_core::engine::PairSpec;
 use stereod_core::files;
@@ -301,6 +301,33 @@ impl Rig {
             .geometry
             .map_or(0.0, |geometry| geometry.centre_x_px - geometry.right_centre_x_px)
     }
+
+    /// Returns by how many rows a far point at the centre would lie lower in the right image if the views were
+    /// exchanged, because each would be rectified with the map of the other; `None` without a map.
+    pub fn rows_if_exchanged(&self) -> Option<f64> {
+        let rectifier = self.pairs.rectifier.as_ref()?;
+        let (width, height) = self.pairs.size;
+        let [left, right] = Eye::BOTH.map(|eye| rectifier.map(eye));
+        let at =
+            |shift: f64| ((width as f64 / 2.0 - shift).clamp(0.0, (width - 1) as f64)) as usize;
+        let in_left = place_of(left, right.nearest(at(self.farthest_px()), height / 2)?)?;
+        let in_right = place_of(right, left.nearest(at(0.0), height / 2)?)?;
+        Some(in_right[1] - in_left[1])
+    }
+}
+
+/// Returns the place in a rectified image that shows this pixel of the camera.
+fn place_of(map: &RectifyMap, (u, v): (usize, usize)) -> Option<[f64; 2]> {
+    let (width, height) = map.size();
+    let mut place = [width as f64 / 2.0, height as f64 / 2.0];
+    // A map is nearly a shift, so each step leaves a fraction of the distance.
+    for _ in 0..20 {
+        let [x, y] = place.map(|at| at.round().max(0.0) as usize);
+        let (seen_u, seen_v) = map.nearest(x.min(width - 1), y.min(height - 1))?;
+        place[0] += u as f64 - seen_u as f64;
+        place[1] += v as f64 - seen_v as f64;
+    }
+    Some(place)
 }
 
 /// Returns the tags of both views if `stereod rectify` wrote them, and the names of the videos.

@@ -1,5 +1,6 @@
 //! State of the views of a live source, readable by any thread while the source runs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use stereod_core::thread::locked;
 pub struct LiveState {
     zero: Option<Duration>,
     eyes: [std::sync::Arc<EyeState>; 2],
+    by_arrival: AtomicBool,
     synchronisation: Mutex<Synchronisation>,
 }
 
@@ -48,7 +50,9 @@ pub struct LiveSummary {
     pub left: EyeSummary,
     /// The right view.
     pub right: EyeSummary,
-    /// Synchronisation of the views; none for one stream with both.
+    /// True if frames are paired by their arrival, because a view tells no capture times.
+    pub by_arrival: bool,
+    /// Synchronisation of the views; none for one stream with both, and if `by_arrival`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synchronisation: Option<synchronisation::Summary>,
 }
@@ -73,10 +77,16 @@ impl LiveState {
         locked(&self.synchronisation)
     }
 
+    /// Notes that frames are paired by their arrival, because a view tells no capture times.
+    pub fn note_by_arrival(&self) {
+        self.by_arrival.store(true, Ordering::Relaxed);
+    }
+
     pub fn summary(&self) -> LiveSummary {
         LiveSummary {
             left: self.eyes[0].summary(),
             right: self.eyes[1].summary(),
+            by_arrival: self.by_arrival.load(Ordering::Relaxed),
             synchronisation: self.synchronisation().summary(),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A text is a file or a `file:` URI, numbered pictures (`left/%06d.png`), pictures by a pattern of
 //! their names (`left/*.png`), a camera (`/dev/video0`, or a link to it), a URI, or a fragment of a
-//! GStreamer pipeline, which has a `!`. An existing file of exactly this name takes precedence.
+//! GStreamer pipeline: a text with a `!`, or one element (`libcamerasrc`, `aravissrc
+//! camera-name=X`). An existing file of exactly this name takes precedence.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -166,7 +167,7 @@ impl StreamSpec {
         }
         // URIs and pipelines are UTF-8; file names need not be.
         if let Some(text) = trimmed {
-            if text.contains('!') {
+            if text.contains('!') || is_element(text) {
                 remember(text);
                 // A trailing "!" is the link to the reader of the frames.
                 return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
@@ -243,6 +244,19 @@ impl StreamSpec {
     pub fn may_be_live(&self) -> bool {
         matches!(self, Self::Camera(_) | Self::Uri(_) | Self::Fragment(_))
     }
+}
+
+/// Reports whether `text` is one element of GStreamer, with its properties: "libcamerasrc", "aravissrc
+/// camera-name=X". By its form, so that a text means the same whatever is installed: sources are
+/// named "...src", and an element of any name has properties.
+fn is_element(text: &str) -> bool {
+    let is_name = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    let (element, properties) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let property = properties.split_once('=').map(|(name, _)| name.trim());
+    is_name(element) && (property.is_some_and(is_name) || text.ends_with("src"))
 }
 
 /// Returns the topic of a ROS 2 graph that `ros2:/left/image_raw` names.
@@ -352,6 +366,29 @@ mod tests {
         let fragment = StreamSpec::parse("videotestsrc  !\n video/x-raw,width=64 ! ");
         assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         assert!(fragment.may_be_live() && !file("a.mp4").may_be_live());
+    }
+
+    #[test]
+    fn one_element_is_a_fragment() {
+        for text in [
+            "libcamerasrc",
+            " v4l2src ",
+            "aravissrc camera-name=X",
+            "aravissrc camera-name=\"Basler acA1300 (1)\"",
+            "videotestsrc is-live = true pattern=ball",
+            "uridecodebin uri=http://host/a.mp4",
+        ] {
+            let fragment = StreamSpec::Fragment(text.trim().to_owned());
+            assert_eq!(StreamSpec::parse(text), fragment, "{text}");
+        }
+        for text in ["a.mp4", "left", "left right", "take 1=2.mp4", "out/src", "a.src", "", "x = y"]
+        {
+            assert!(matches!(StreamSpec::parse(text), StreamSpec::File(_)), "{text}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("src");
+        std::fs::write(&path, "x").unwrap();
+        assert_eq!(StreamSpec::parse(&path), StreamSpec::File(path));
     }
 
     #[cfg(unix)]

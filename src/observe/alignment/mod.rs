@@ -35,11 +35,13 @@ pub struct Options {
     /// side, for exchanged views. Without them it covers a sixth of the width.
     pub range: Option<DisparityRange>,
     pub points: usize,
+    /// Reach of the search in rows, as a share of the width.
+    pub rows: f64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { range: None, points: 256 }
+        Self { range: None, points: 256, rows: ROWS }
     }
 }
 
@@ -52,6 +54,10 @@ const SEARCH_WIDTH: usize = 96;
 /// Reach of the search in rows, as a share of the width: a roll of 2 degrees at the sides, and five
 /// rows in an image of 752 columns.
 const ROWS: f64 = 0.026;
+
+/// Reach of a second search where the first finds nothing: the calibration of other cameras, or of the other
+/// order, moves rows further than a bump.
+const WIDE_ROWS: f64 = 0.12;
 
 /// Smallest number of points that agree.
 const ENOUGH: usize = 20;
@@ -180,7 +186,7 @@ fn find_sights(left: &Image, right: &Image, options: &Options) -> Vec<Sight> {
         lefts,
         rights,
         dx: -small(furthest)..=small(furthest),
-        dy: -small(ROWS * width as f64)..=small(ROWS * width as f64),
+        dy: -small(options.rows * width as f64)..=small(options.rows * width as f64),
         scores: Vec::new(),
     };
     corners.into_iter().filter_map(|corner| finder.find(corner)).collect()

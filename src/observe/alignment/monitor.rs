@@ -103,7 +103,7 @@ impl State {
             self.measurement.as_ref().map(|seen| (figure(seen) * unit).round() / unit)
         };
         Summary {
-            verdict: self.verdict,
+            verdict: self.verdict.of_report(self.measurement.map(|seen| seen.row_error_px)),
             measurements: self.measured,
             row_error_px: of(3, |seen| seen.row_error_px),
             largest_row_error_px: self.measurement.map(|_| (self.largest_px * 1e3).round() / 1e3),
@@ -121,8 +121,9 @@ impl State {
     pub fn line(&self) -> Option<(String, bool)> {
         let seen = self.measurement?;
         let mut line = format!("rows {:.1} px  roll {:.2} deg", seen.row_error_px, seen.roll_deg);
-        if self.verdict != Verdict::Good {
-            line += &format!("  {}", self.verdict);
+        let verdict = self.verdict.of_report(Some(seen.row_error_px));
+        if verdict != Verdict::Good {
+            line += &format!("  {verdict}");
         }
         Some((line, self.verdict.is_alarm()))
     }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::observe::Observer;
-use crate::observe::alignment::{Event, Limits, Measurement, Monitor, Options, State, measure};
+use crate::observe::alignment::{
+    Event, Limits, Measurement, Monitor, Options, State, WIDE_ROWS, measure,
+};
 use stereod_core::frame::{Image, Matched};
 use stereod_core::thread::{self, locked};
 
@@ -58,7 +60,11 @@ impl AlignmentObserver {
         self.watch(|monitor| {
             let pair = &frame.pair;
             monitor.set_limits(limits);
-            let measurement = measure(&pair.left, &pair.right, &options);
+            let mut measurement = measure(&pair.left, &pair.right, &options);
+            if measurement.is_none_or(|seen| !limits.can_rely_on(&seen)) {
+                let wide = Options { rows: WIDE_ROWS, ..options };
+                measurement = measure(&pair.left, &pair.right, &wide).or(measurement);
+            }
             let ms = now.elapsed().as_secs_f64() * 1e3;
             tracing::trace!("alignment of pair {}: {measurement:?}, {ms:.1} ms", pair.sequence);
             monitor.feed(at, measurement)

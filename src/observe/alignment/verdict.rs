@@ -15,6 +15,9 @@ pub enum Verdict {
     Unsure,
     /// The rows agree.
     Good,
+    /// The rows agree within the limit, but a new calibration would make them agree better. Only reports
+    /// tell it from "good".
+    Fair,
     /// The rows differ by more than the limit: shifted, rolled or scaled.
     RowsOff,
     /// The views are exchanged: nearer points lie further right in the right image.
@@ -26,11 +29,13 @@ pub enum Verdict {
     /// The row error changes all the time: the views do not show the same moment, or a camera is
     /// loose.
     Wandering,
+    /// The two views of a pair show different moments.
+    OtherMoment,
 }
 
 impl Verdict {
     pub fn is_alarm(self) -> bool {
-        !matches!(self, Verdict::Unsure | Verdict::Good)
+        !matches!(self, Verdict::Unsure | Verdict::Good | Verdict::Fair)
     }
 }
 
@@ -39,11 +44,13 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Unsure => "unsure",
             Verdict::Good => "good",
+            Verdict::Fair => "fair",
             Verdict::RowsOff => "rows off",
             Verdict::Swapped => "views exchanged",
             Verdict::BelowRange => "below the range",
             Verdict::NotRectified => "not rectified",
             Verdict::Wandering => "rows wander",
+            Verdict::OtherMoment => "views of different moments",
         })
     }
 }
@@ -57,11 +64,13 @@ pub struct Limits {
     /// Disparity of infinitely far points in pixels, by the calibration; negative if the right
     /// view's principal point lies to the right of the left one's.
     pub farthest_px: f64,
+    /// Row error in pixels of exchanged views at the centre, by the calibration, if they are rectified here.
+    pub exchanged_px: Option<f64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { warn_px: 1.5, calibrated: false, farthest_px: 0.0 }
+        Self { warn_px: 1.5, calibrated: false, farthest_px: 0.0, exchanged_px: None }
     }
 }
 
@@ -78,8 +87,8 @@ const FAR_OFF: f64 = 3.0;
 /// An alarm is certain if this many times the uncertainty does not explain it.
 const SURE: f64 = 2.0;
 
-/// Smallest share of the limit at which agreeing rows could be improved.
-const IMPERFECT: f64 = 0.5;
+/// Row error in pixels above which agreeing rows could be improved: good rigs stay below it.
+const IMPERFECT_PX: f64 = 0.75;
 
 /// Smallest share of agreeing points.
 const AGREEING: f64 = 0.3;
@@ -90,9 +99,29 @@ const BENT: (f64, f64) = (0.75, 0.001);
 /// Largest spread of the row errors of rectified images, in pixels or as a share of the width.
 const SPREAD: (f64, f64) = (1.5, 0.0025);
 
+/// Smallest row error of exchanged views by which they are recognised.
+const EXCHANGED_PX: f64 = 4.0;
+
 /// Row error, as a share of the width, that is too large for a bump: 5 rows in an image of 752
 /// columns.
 const UNRECTIFIED: f64 = 0.007;
+
+/// Reports whether the rows differ as they do if the views are exchanged: by `exchanged_px`. Views of nearly
+/// parallel cameras are found by their disparities.
+fn is_exchanged(shift_px: f64, exchanged_px: f64) -> bool {
+    exchanged_px.abs() > EXCHANGED_PX
+        && (shift_px - exchanged_px).abs() < 1.0 + 0.1 * exchanged_px.abs()
+}
+
+impl Verdict {
+    /// Returns the verdict for reports, which distinguishes good rows from fair ones.
+    pub(super) fn of_report(self, row_error_px: Option<f64>) -> Self {
+        match self {
+            Verdict::Good if row_error_px > Some(IMPERFECT_PX) => Verdict::Fair,
+            verdict => verdict,
+        }
+    }
+}
 
 impl Limits {
     /// Returns the row error in pixels that no bump explains.
@@ -114,6 +143,9 @@ impl Limits {
         let Some(seen) = measurement.filter(|seen| self.can_rely_on(seen)) else {
             return Verdict::Unsure;
         };
+        if self.exchanged_px.is_some_and(|px| is_exchanged(seen.shift_px, px)) {
+            return Verdict::Swapped;
+        }
         let width = seen.width as f64;
         let of_width = |(pixels, share): (f64, f64)| (share * width).max(pixels);
         let least_px = seen.row_error_px - SURE * seen.uncertainty_px;
@@ -150,7 +182,7 @@ impl Limits {
                 "the pictures show too little in common to see whether the rows of the two views agree"
                     .into()
             }
-            (Verdict::Good, Some(seen)) => {
+            (Verdict::Good | Verdict::Fair, Some(seen)) => {
                 format!("rows aligned to {:.1} px{}", seen.row_error_px, self.better(seen))
             }
             (Verdict::RowsOff, Some(seen)) => {
@@ -165,12 +197,17 @@ impl Limits {
                 };
                 format!("the rows of the two views differ by {seen}: {cure}")
             }
-            // Without the range; see [`Limits::describe_wander`].
-            (Verdict::Wandering, Some(_)) => WANDERING.to_owned(),
+            // Without the range; see [`Limits::describe_wander`]. The other moment has its own message.
+            (Verdict::Wandering | Verdict::OtherMoment, Some(_)) => WANDERING.to_owned(),
             (Verdict::Swapped, Some(seen)) => format!(
-                "left and right seem to be exchanged (the median disparity is {:.1} px): exchange \
-                 the two inputs (--swap)",
-                seen.disparity_px
+                "left and right seem to be exchanged ({}): exchange the two inputs (--swap)",
+                match self.exchanged_px.filter(|&px| is_exchanged(seen.shift_px, px)) {
+                    Some(px) => format!(
+                        "the rows differ by {:.1} px; with this calibration those of exchanged views differ by {px:.1}",
+                        seen.shift_px
+                    ),
+                    None => format!("the median disparity is {:.1} px", seen.disparity_px),
+                }
             ),
             (Verdict::BelowRange, Some(seen)) => format!(
                 "the disparities (the median is {:.1} px) lie below the range that is searched, because \
@@ -196,10 +233,10 @@ impl Limits {
         }
     }
 
-    /// Returns the way to a smaller error of aligned rows, if it is worth while.
+    /// Returns the way to a smaller error of aligned rows, if it is worthwhile.
     fn better(&self, seen: &Measurement) -> &'static str {
         match self.calibrated {
-            _ if seen.row_error_px <= IMPERFECT * self.warn_px => "",
+            _ if seen.row_error_px <= IMPERFECT_PX => "",
             true => "; a new calibration (stereod calibrate) would make it less",
             false => "; a calibration (stereod calibrate) would make it less",
         }
@@ -293,7 +330,29 @@ mod tests {
         let told = limits(-31.2).describe(Verdict::BelowRange, Some(&swapped));
         assert!(told.contains("--min-disparity -32") && !told.contains("--swap"), "{told}");
         assert_eq!(judged(Measurement { spread_px: 2.0, ..swapped }), Verdict::NotRectified);
+        // The rows of exchanged views differ as their calibration says.
+        let mixed_up = Measurement { row_error_px: 25.4, shift_px: -25.3, ..well() };
+        let by = |exchanged_px| Limits { calibrated: true, exchanged_px, ..Limits::default() };
+        let verdict = |px| by(px).assess(Some(&mixed_up), Verdict::Unsure);
+        assert_eq!(verdict(Some(-25.5)), Verdict::Swapped);
+        for px in [None, Some(25.5), Some(-12.0), Some(-0.3)] {
+            assert_eq!(verdict(px), Verdict::NotRectified, "{px:?}");
+        }
+        assert_eq!(by(Some(-0.3)).assess(Some(&well()), Verdict::Unsure), Verdict::Good);
+        let told = by(Some(-25.5)).describe(Verdict::Swapped, Some(&mixed_up));
+        assert!(told.contains("differ by -25.3 px") && told.contains("(--swap)"), "{told}");
         assert_eq!(Limits::default().assess(None, Verdict::Good), Verdict::Unsure);
+    }
+
+    #[test]
+    fn only_small_row_errors_are_reported_as_good() {
+        let told = |px| Verdict::Good.of_report(Some(px));
+        assert_eq!(
+            [0.2, 0.7, 0.8, 1.5].map(told).map(|told| told == Verdict::Good),
+            [true, true, false, false]
+        );
+        assert_eq!(Verdict::Swapped.of_report(Some(1.0)), Verdict::Swapped);
+        assert!(!Verdict::Fair.is_alarm() && Verdict::OtherMoment.is_alarm());
     }
 
     #[test]

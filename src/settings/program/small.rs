@@ -36,9 +36,10 @@ pub(in crate::settings) const ALIGNMENT: &[Row] = &[
 
 impl Alignment {
     /// Returns the limits of a good alignment; `calibrated`: a calibration was given, by which a
-    /// point at infinity has the disparity `farthest_px`.
-    pub fn limits(&self, calibrated: bool, farthest_px: f64) -> Limits {
-        Limits { warn_px: self.warn_px, calibrated, farthest_px }
+    /// point at infinity has the disparity `farthest_px`, and the rows of exchanged views would differ by
+    /// `exchanged_px`.
+    pub fn limits(&self, calibrated: bool, farthest_px: f64, exchanged_px: Option<f64>) -> Limits {
+        Limits { warn_px: self.warn_px, calibrated, farthest_px, exchanged_px }
     }
 }
 

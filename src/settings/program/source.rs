@@ -13,7 +13,7 @@ use stereod_core::settings::row::{
     AUTO, CAMERAS, Conflict, InBatch, Kind, PAIRING, PART, PICTURES, Row, any,
 };
 use stereod_io::source::excerpt::{Frames, Part};
-use stereod_io::source::gst::{GstOptions, Keep, Offset, Reconnect};
+use stereod_io::source::gst::{GstOptions, Keep, Live, Offset, Reconnect};
 use stereod_io::source::pairing::PairBy;
 use stereod_io::source::spec::SourceSpec;
 use stereod_io::source::v4l2::{CameraRequest, Format};
@@ -52,6 +52,7 @@ pub struct Source {
     pub size: String,
     pub rate: Option<f64>,
     pub format: Option<Format>,
+    pub live: Live,
     pub reconnect: Reconnect,
     pub silence_s: Option<f64>,
     pub wait_s: Option<f64>,
@@ -61,8 +62,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::path("left")
         .help("The left view: a video, images, a camera, a URI or a GStreamer source.")
         .more(
-            "Images have numbers (left/%06d.png) or a pattern (left/*.png); a GStreamer source has a \
-             \"!\".",
+            "Images have numbers (left/%06d.png) or a pattern (left/*.png); a GStreamer source is an \
+             element (libcamerasrc) or has a \"!\".",
         ),
     Row::path("right").help("The right view."),
     Row::path("side_by_side").help("Instead of both: one stream with the left view in its left half."),
@@ -177,13 +178,21 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "H.264 video",
         ])
     },
-    Row::names("reconnect", "auto", &["auto", "on", "off"]).in_batch(InBatch::Free)
-        .help("Streams that are reopened, until they are back, after they end, fail or fall silent.")
+    Row::names("live", "auto", &["auto", "on", "off"]).in_batch(InBatch::Free)
+        .flag(CAMERAS, "--live", "WHEN")
+        .help("Whether URIs and GStreamer sources are live.")
+        .more(
+            "The newest pair of a live source is matched, and older ones are dropped and counted; every \
+             pair of another one waits. Cameras always are live, files never.",
+        )
         .about(&[
-            "Live streams: cameras and RTSP",
-            "Every URI and GStreamer source except files",
-            "None: the run ends",
+            "Those that say so, and streams over a network without a known length",
+            "All",
+            "None: every pair is matched, however late",
         ]),
+    Row::names("reconnect", "auto", &["auto", "off"]).in_batch(InBatch::Free)
+        .help("Streams that are reopened, until they are back, after they end, fail or fall silent.")
+        .about(&["Live ones", "None: the run ends"]),
     Row::real("silence_s", AUTO, [0.1, 3600.0]).in_batch(InBatch::Free)
         .or(&["auto"])
         .unit("seconds")
@@ -288,8 +297,9 @@ impl Source {
     }
 
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
-        let Source { pair_by, picture_rate, swap, tone, orient, rate, format, reconnect, .. } =
-            *self;
+        let Source {
+            pair_by, picture_rate, swap, tone, orient, rate, format, live, reconnect, ..
+        } = *self;
         GstOptions {
             pair_by,
             tolerance: self.tolerance_ms.map(|ms| Duration::from_secs_f64(ms / 1000.0)),
@@ -299,6 +309,7 @@ impl Source {
             cameras: CameraRequest { size: camera_size(&self.size), rate, format },
             controls: camera.controls,
             exposure_from: camera.exposure_from,
+            live,
             reconnect,
             silence: self.silence_s.map(Duration::from_secs_f64),
             tone,

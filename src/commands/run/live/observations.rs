@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
-use crate::observe::alignment::{Options, State};
+use crate::observe::alignment::{Options, State, Verdict};
 use crate::observe::exposure::{self, Exposure, ExposureObserver};
+use crate::observe::known::KnownObserver;
 use crate::observe::map_metrics::{self, MapMetrics};
+use crate::observe::moment::{self, MomentObserver};
 use crate::observe::range::observer::{self as range, RangeObserver};
 use crate::observe::{AccuracySummary, Observer, Observers, SharedAccuracy};
 use crate::settings::Loaded;
@@ -29,6 +31,7 @@ pub struct Observations {
     pub too_few: range::Shared,
     exposure: exposure::Shared,
     map_metrics: map_metrics::Shared,
+    moment: moment::Shared,
 }
 
 impl Observations {
@@ -49,10 +52,17 @@ impl Observations {
         let map_metrics = MapMetrics::new(&TIME_CLASSES_US, &SKEW_CLASSES_US);
         let map_metrics = Arc::new(Mutex::new(map_metrics));
         figures.push(Box::new(map_metrics.clone()));
+        let moment = moment::Shared::default();
         let alignment = settings.alignment.check.then(|| {
+            figures.push(Box::new(KnownObserver::default()));
+            figures.push(Box::new(MomentObserver::new(moment.clone(), settings.source.offset_ms)));
             let shared = alignment::Shared::default();
             let options = Options { range: Some(range), ..Options::default() };
-            let limits = settings.alignment.limits(rig.calibrated, rig.farthest_px());
+            let limits = settings.alignment.limits(
+                rig.calibrated,
+                rig.farthest_px(),
+                rig.rows_if_exchanged(),
+            );
             let observer = AlignmentObserver::new(options, limits, shared.clone());
             let limits = observer.limits.clone();
             checks.push(Box::new(observer));
@@ -71,7 +81,7 @@ impl Observations {
                 sinks.push(Box::new(Observers { name, newest_only, list }));
             }
         }
-        Self { accuracy, alignment, too_few, exposure, map_metrics }
+        Self { accuracy, alignment, too_few, exposure, map_metrics, moment }
     }
 
     /// Errors so far; `None` if the truth is not known.
@@ -81,7 +91,11 @@ impl Observations {
 
     /// Returns the present alignment, if it is watched.
     pub fn alignment(&self) -> Option<State> {
-        self.alignment.as_ref().map(|(shared, _)| *locked(shared))
+        let mut state = *locked(&self.alignment.as_ref()?.0);
+        if locked(&self.moment).is_some() {
+            state.verdict = Verdict::OtherMoment;
+        }
+        Some(state)
     }
 
     /// Returns the present noise and exposure; `None` before the first pair.

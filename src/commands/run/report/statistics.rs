@@ -278,6 +278,9 @@ fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "\n  {name} camera: {damage}")?;
         }
     }
+    if live.by_arrival {
+        write!(f, "\n  between the views: times unknown, paired by arrival")?;
+    }
     if let Some(difference) = live.synchronisation.and_then(|known| known.difference_ms) {
         let (p50, p95, max) = (difference.p50, difference.p95, difference.max);
         write!(f, "\n  between the views p50 {p50:.2} ms, p95 {p95:.2} ms, at most {max:.2} ms")?;

@@ -202,7 +202,7 @@ mod tests {
             right,
             sequence: 3,
             timestamp: Duration::from_millis(7),
-            skew_ns: -5,
+            skew_ns: Some(-5),
             arrived: Instant::now(),
             truth: None,
         }
@@ -241,7 +241,7 @@ mod tests {
                 prop_assert_eq!(got.right.pixels(), expected_right.pixels(), "{:?}", choice);
                 prop_assert_eq!(got.left.valid_mask(), expected_left.valid_mask());
                 prop_assert_eq!(got.right.valid_mask(), expected_right.valid_mask());
-                prop_assert_eq!((got.sequence, got.skew_ns), (3, -5));
+                prop_assert_eq!((got.sequence, got.skew_ns), (3, Some(-5)));
             }
         }
     }

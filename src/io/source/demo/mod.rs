@@ -132,7 +132,7 @@ impl DemoSource {
             right: Image::new(width, height, right),
             sequence: number,
             timestamp: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-            skew_ns: 0,
+            skew_ns: Some(0),
             arrived: Instant::now(),
             truth: Some(Box::new(Truth { disparity, visible })),
         })

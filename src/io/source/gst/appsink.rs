@@ -22,6 +22,10 @@ use crate::source::live::EyeState;
 use stereod_core::picture::tone::Tone;
 use stereod_core::thread::locked;
 
+/// Flag of a frame that consists of two fields (`GST_VIDEO_BUFFER_FLAG_INTERLACED`).
+const INTERLACED: gst::BufferFlags =
+    gst::BufferFlags::from_bits_retain(gst_video::ffi::GST_VIDEO_BUFFER_FLAG_INTERLACED);
+
 /// A frame of a stream.
 pub(super) struct Frame {
     pub(super) views: Views,
@@ -382,6 +386,14 @@ impl FrameCopier {
             format.rate = rate(info.fps());
             format.colour = view.chroma().is_some();
             format.white = plane::white(&info);
+            if buffer.flags().contains(INTERLACED) {
+                tracing::warn!(
+                    "{}: its pictures are interlaced: every second row is of another moment, which moves edges \
+                     sideways. Take a progressive mode of the camera, or give a pipeline that ends with \
+                     \"... ! deinterlace\"",
+                    self.name
+                );
+            }
             if let Some(remark) = packing::remark(&info, self.layout, self.swap) {
                 tracing::warn!("{}: {remark}", self.name);
             }

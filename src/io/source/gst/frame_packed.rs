@@ -129,8 +129,15 @@ impl Source for FramePackedStream {
             let sequence = self.next.unwrap_or_else(by_time);
             self.next = Some(sequence + 1);
             self.pairs += 1;
-            let pair =
-                StereoPair { left, right, sequence, timestamp, skew_ns: 0, arrived, truth: None };
+            let pair = StereoPair {
+                left,
+                right,
+                sequence,
+                timestamp,
+                skew_ns: Some(0),
+                arrived,
+                truth: None,
+            };
             if emit(pair, self.counts()).is_break() {
                 break;
             }

@@ -21,6 +21,13 @@ pub(super) fn is_of_decoder(message: &gst::Message) -> bool {
     class.is_some_and(|class| class.contains("Decoder"))
 }
 
+/// Reports whether a message only says that the data stopped, and not why.
+pub(super) fn says_nothing(text: &str) -> bool {
+    ["Internal data stream error", "it gives no pictures", "it holds no picture"]
+        .iter()
+        .any(|nothing| text.starts_with(nothing))
+}
+
 /// Drops the first line of GStreamer's debug text, which names a source file and an element.
 pub(super) fn readable(message: &str, debug: Option<&str>) -> String {
     let text = message.trim().trim_end_matches('.');
@@ -45,6 +52,9 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     if let Some(codec) = caps.as_ref().and_then(|caps| nameless_codec(caps.structure(0)?)) {
         return Some(undecodable(&codec));
     }
+    if media == Some("video/x-bayer") {
+        return Some(BAYER.to_owned());
+    }
     // Names of Debian and Ubuntu; the part after "gstreamer1.0-" is the same elsewhere.
     let package = match (structure.get::<&str>("type").ok()?, media) {
         ("decoder", Some(media)) if !in_good(media) => {
@@ -56,6 +66,10 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     let what = what.or(media.map(str::to_owned)).unwrap_or_else(|| "what it needs".to_owned());
     Some(format!("GStreamer has no {what}; install {package}"))
 }
+
+/// Cure of frames without a colour at each pixel, which no decoder reads.
+const BAYER: &str = "its pictures are raw Bayer patterns; add \"... ! video/x-raw,format=GRAY8\" if the \
+                     camera offers grey, else \"... ! bayer2rgb\" (in gstreamer1.0-plugins-bad)";
 
 /// Returns the codec of a video that its container names in a way unknown to GStreamer, so that no plug-in
 /// would decode it.
@@ -162,6 +176,8 @@ mod tests {
         };
         let hevc = text("decoder", "video/x-h265", "H.265 decoder").unwrap();
         assert!(hevc.contains("no H.265 decoder") && hevc.contains("libav"), "{hevc}");
+        let bayer = text("decoder", "video/x-bayer", "video/x-bayer decoder").unwrap();
+        assert!(bayer.contains("format=GRAY8") && bayer.contains("! bayer2rgb"), "{bayer}");
         let demuxer = text("decoder", "video/quicktime", "Quicktime demuxer").unwrap();
         assert!(demuxer.ends_with("gstreamer1.0-plugins-good"), "{demuxer}");
     }

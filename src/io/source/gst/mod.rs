@@ -9,6 +9,7 @@ mod camera;
 mod camera_pools;
 mod ending;
 mod find_offset;
+mod found;
 mod frame_packed;
 mod input;
 mod inspect;
@@ -19,6 +20,7 @@ mod live_times;
 mod message;
 mod options;
 mod orientation;
+mod origin;
 mod packing;
 mod plane;
 mod reach;
@@ -38,9 +40,10 @@ use gstreamer as gst;
 use gstreamer::glib;
 
 use super::Source;
-use super::spec::SourceSpec;
+use super::spec::{SourceSpec, StreamSpec};
 pub use access_units::{Decoded, Undecodable, UnitDecoder};
-pub use options::{GstOptions, Keep, Offset, Reconnect};
+pub use found::{FoundCamera, find_cameras};
+pub use options::{GstOptions, Keep, Live, Offset, Reconnect};
 pub use plane::{ViewLayout, Views};
 use stereod_core::reading::require_spare_files;
 use stereod_core::thread;
@@ -66,7 +69,24 @@ pub fn open(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn S
     opened.context("cannot start a thread")?.context("stopped while the source was being opened")?
 }
 
+/// Warns of streams about which `live` does not decide: a camera is always live, a file never.
+fn tell_of_fixed(spec: &SourceSpec, live: Live) {
+    let is_fixed = |stream: &&StreamSpec| match stream {
+        StreamSpec::Uri(_) | StreamSpec::Fragment(_) => false,
+        StreamSpec::Camera(_) => live == Live::Off,
+        StreamSpec::File(_) | StreamSpec::Pictures(_) => live == Live::On,
+    };
+    let fixed: Vec<_> = spec.streams().filter(is_fixed).map(StreamSpec::name).collect();
+    if !fixed.is_empty() {
+        tracing::warn!(
+            "`--live` is for URIs and GStreamer sources and changes nothing of {}",
+            fixed.join(" and ")
+        );
+    }
+}
+
 fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<dyn Source>> {
+    tell_of_fixed(spec, options.live);
     match spec {
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),

@@ -12,6 +12,19 @@ use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pool;
 
+/// URIs and fragments that are live: their frames do not wait for the matcher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Live {
+    /// Those that say so, and those that come over a network without a length.
+    #[default]
+    Auto,
+    /// All of them.
+    On,
+    /// None of them: every frame is matched, however late.
+    Off,
+}
+
 /// Streams that are reopened after they end, fail or fall silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,9 +32,6 @@ pub enum Reconnect {
     /// Live ones.
     #[default]
     Auto,
-    /// Every URI and fragment. If they do not claim to be live, they are treated as live, with their times of
-    /// arrival.
-    On,
     /// None: the source ends with the first lost stream.
     Off,
 }
@@ -73,6 +83,8 @@ pub struct GstOptions {
     pub picture_rate: f64,
     /// Longest time until a stream's first frame.
     pub patience: Duration,
+    /// URIs and fragments that are live.
+    pub live: Live,
     /// Kinds of streams that are reopened after a loss.
     pub reconnect: Reconnect,
     /// Longest silence of a live stream until it counts as lost; `None`: 2 s or 10 frames,
@@ -102,6 +114,7 @@ impl Default for GstOptions {
             exposure_from: None,
             picture_rate: 30.0,
             patience: Duration::from_secs(15),
+            live: Live::Auto,
             reconnect: Reconnect::Auto,
             silence: None,
             tone: Tone::default(),

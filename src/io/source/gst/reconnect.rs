@@ -43,6 +43,8 @@ pub(super) struct ReconnectingStream {
     begin: Option<Duration>,
     /// True if the stream is reopened after a loss.
     again: bool,
+    /// True if the frames have no capture times, only times of arrival.
+    by_arrival: bool,
     silence: Duration,
     link: Link,
     /// Number of the next frame.
@@ -91,6 +93,7 @@ impl ReconnectingStream {
             states_rate: false,
             begin: None,
             again: false,
+            by_arrival: false,
             silence: SILENCE.0,
             link: Link::Up(Box::new(stream)),
             index: 0,
@@ -116,6 +119,7 @@ impl ReconnectingStream {
         self.begin = stream.begin_time();
         (self.has_colour, self.white) = (stream.has_colour(), stream.white());
         self.again = stream.live() && self.options.reconnect != Reconnect::Off;
+        self.by_arrival = stream.is_by_arrival();
         let frames = self.rate.map_or(Duration::ZERO, period_of) * SILENCE.1;
         self.silence = self.options.silence.unwrap_or(SILENCE.0.max(frames));
         self.since = Instant::now();
@@ -419,6 +423,11 @@ impl ReconnectingStream {
     /// Reports whether the frames had colour at first.
     pub(super) fn has_colour(&self) -> bool {
         self.has_colour
+    }
+
+    /// Reports whether the frames have no capture times, only times of arrival.
+    pub(super) fn is_by_arrival(&self) -> bool {
+        self.by_arrival
     }
 
     /// Returns the frames per second, if known.

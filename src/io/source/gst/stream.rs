@@ -22,7 +22,9 @@ use super::appsink::{Format, Frame, Shared};
 use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::live_times::LiveTimes;
-use super::options::{GstOptions, Reconnect};
+use super::message;
+use super::options::{GstOptions, Live};
+use super::origin;
 use super::plane::ViewLayout;
 use super::times::{TICK, period_of};
 use crate::source::live::EyeState;
@@ -149,12 +151,7 @@ impl InputStream {
                 Received::Frame(frame) => {
                     self.first.push_back(frame);
                     self.rate = locked(&self.format).rate;
-                    self.live |= self.asks_for_latency();
-                    if !self.live && options.reconnect == Reconnect::On && !self.is_recorded() {
-                        // A network camera need not claim to be live. Its own times restart with
-                        // every connection.
-                        (self.live, self.by_arrival) = (true, self.zero_of_times());
-                    }
+                    self.decide_whether_live(options.live);
                     self.shared.set_live(self.live);
                     self.zero = if self.live { self.zero_of_times() } else { None };
                     self.begin = self.first.front().and_then(|picture| self.time(picture));
@@ -163,7 +160,11 @@ impl InputStream {
                 Received::End => {
                     let reason = self.shared.first_failure();
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
-                    bail!("{}: {reason}{}", self.name(), self.input.hint());
+                    let advice = match message::says_nothing(&reason) {
+                        true => origin::what_to_check(&self.pipeline),
+                        false => "",
+                    };
+                    bail!("{}: {reason}{}{advice}", self.name(), self.input.hint());
                 }
                 Received::Nothing => {}
             }
@@ -174,13 +175,43 @@ impl InputStream {
                 bail!("{}: stopped before its first picture", self.name());
             }
             if Instant::now() > deadline {
+                let advice = Some(origin::what_to_check(&self.pipeline)).filter(|a| !a.is_empty());
                 bail!(
-                    "{}: no picture came within {:.1} s; is the source sending?",
+                    "{}: no picture came within {:.1} s{}",
                     self.name(),
-                    options.patience.as_secs_f64()
+                    options.patience.as_secs_f64(),
+                    advice.unwrap_or("; is the source sending?")
                 );
             }
         }
+    }
+
+    /// Decides whether the stream is live, once its first frame is there.
+    fn decide_whether_live(&mut self, live: Live) {
+        let says_so = self.live || self.asks_for_latency();
+        self.live = match (&self.input, live) {
+            (Input::File(_) | Input::Pictures(_), _) => false,
+            (Input::Camera(_), _) | (_, Live::On) => true,
+            (_, Live::Off) => false,
+            (_, Live::Auto) => says_so || origin::is_endless(&self.pipeline),
+        };
+        // GStreamer gives the first buffer of a live element a time in any case, so the second one tells.
+        if self.live
+            && says_so
+            && let Received::Frame(frame) = self.next(GRACE)
+        {
+            self.first.push_back(frame);
+        }
+        // The times of a source that does not say that it is live restart with every connection.
+        let has_times = self.first.back().is_some_and(|frame| frame.times.running.is_some());
+        if self.live && !(says_so && has_times) {
+            self.by_arrival = self.zero_of_times();
+        }
+    }
+
+    /// Reports whether the times of the frames are those of their arrival.
+    pub(super) fn is_by_arrival(&self) -> bool {
+        self.by_arrival.is_some()
     }
 
     /// Measures the frame rate if the stream does not state it.

@@ -66,7 +66,14 @@ pub(super) fn open(
     // An offset has no meaning for numbers.
     let by = if offset == 0 { options.pair_by } else { PairBy::Time };
     let (tolerance, is_live) = (options.tolerance, info.live);
-    let pairing = Pairing { by, tolerance, left_period, right_period, is_live };
+    let by_arrival = streams.iter().any(ReconnectingStream::is_by_arrival);
+    let pairing = Pairing { by, tolerance, left_period, right_period, is_live, by_arrival };
+    if by_arrival && by != PairBy::Index {
+        state.note_by_arrival();
+        tracing::info!(
+            "times unknown: paired by arrival; how far apart the views of a pair were captured is not known"
+        );
+    }
     state.synchronisation().claim(rates[0], rates[1]);
     let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
     Ok(Box::new(TwoStreams {
@@ -75,6 +82,7 @@ pub(super) fn open(
         pairer: Pairer::new(pairing),
         state,
         by_number: options.pair_by == PairBy::Index,
+        by_arrival,
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
         is_moved: false,
@@ -218,6 +226,8 @@ struct TwoStreams {
     state: Arc<LiveState>,
     /// True if pairing is by number, so that no frame may be left out.
     by_number: bool,
+    /// True if a view has only times of arrival, so that nothing is known of its clock.
+    by_arrival: bool,
     /// Time added to each view's frames before pairing.
     delays: [Duration; 2],
     /// Times of the first frames.
@@ -250,7 +260,7 @@ impl TwoStreams {
                 };
                 let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
                 self.first[eye] = self.first[eye].or(timestamp);
-                if let (true, Some(time)) = (self.info.live, timestamp) {
+                if let (true, Some(time)) = (self.info.live && !self.by_arrival, timestamp) {
                     self.state.synchronisation().note_frame(Eye::BOTH[eye], time);
                 }
                 self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
@@ -467,8 +477,8 @@ impl TwoStreams {
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
             self.tell_of_times();
-            if self.pairer.tolerance().is_some() {
-                self.note_skew(pair.skew_ns);
+            if let Some(skew_ns) = pair.skew_ns {
+                self.note_skew(skew_ns);
             }
             emit(pair, self.counts())?;
         }

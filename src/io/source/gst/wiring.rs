@@ -177,13 +177,16 @@ impl Wiring {
         Ok(decoder)
     }
 
-    /// Notes a Matroska demuxer, because its times need care.
+    /// Notes a Matroska demuxer, because its times need care, and sets that of MJPEG over HTTP.
     fn watch_demuxers(&self, bin: Option<&gst::Bin>) {
         let Some(bin) = bin else { return };
         let shared = self.shared.clone();
         bin.connect_element_added(move |_, child| {
-            if child.factory().is_some_and(|factory| factory.name() == "matroskademux") {
-                shared.absolute_times.store(true, Ordering::SeqCst);
+            match child.factory().as_ref().map(|factory| factory.name()).as_deref() {
+                Some("matroskademux") => shared.absolute_times.store(true, Ordering::SeqCst),
+                // Otherwise decodebin waits for further streams until its queue of 8 MB is full.
+                Some("multipartdemux") => child.set_property("single-stream", true),
+                _ => {}
             }
         });
     }
@@ -219,9 +222,15 @@ impl Wiring {
 
     fn take(&self, pad: &gst::Pad, caps: &gst::Caps) -> anyhow::Result<()> {
         if pad.link_maybe_ghosting(&self.target).is_err() {
+            let memory = caps.features(0).map(ToString::to_string).unwrap_or_default();
+            let cure = match memory.as_str() {
+                "memory:NVMM" => "\"... ! nvvidconv ! video/x-raw,format=NV12\"",
+                "memory:CUDAMemory" => "\"... ! cudadownload\"",
+                "memory:GLMemory" => "\"... ! gldownload\"",
+                _ => "such as gldownload or cudadownload",
+            };
             bail!(
-                "its pictures ({caps}) cannot be read; add an element that brings them into \
-                 ordinary memory, such as gldownload or cudadownload"
+                "its pictures ({caps}) cannot be read; add an element that brings them into ordinary memory: {cure}"
             );
         }
         Ok(())

@@ -63,6 +63,8 @@ pub struct Pairing {
     pub right_period: Option<Duration>,
     /// True if the periods may grow: cameras slow down in the dark.
     pub is_live: bool,
+    /// True if times are those of arrival, so that the time between the frames of a pair is not known.
+    pub by_arrival: bool,
 }
 
 impl Pairing {
@@ -420,11 +422,14 @@ impl Pairer {
         self.pairs += 1;
         self.sequence += 1;
         let (timestamp, skew_ns) = match self.rule {
-            None | Some(Rule::Time { .. }) => (time(&left), skew_ns(&left, &right)),
+            None | Some(Rule::Time { .. }) => {
+                let skew_ns = skew_ns(&left, &right);
+                (time(&left), (!self.pairing.by_arrival).then_some(skew_ns))
+            }
             Some(Rule::Index { left_times, period }) => {
                 let by_number = || Duration::from_nanos(period.as_nanos() as u64 * left.index);
                 let own = left.timestamp.filter(|_| left_times);
-                (own.unwrap_or_else(by_number), 0)
+                (own.unwrap_or_else(by_number), None)
             }
         };
         let timestamp = self.continue_times(timestamp);

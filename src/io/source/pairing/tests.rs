@@ -127,10 +127,23 @@ fn jitter_is_tolerated_and_reported_as_skew() {
     let mut pairer = Pairer::new(Pairing::default());
     let left = steady(20, 5, Duration::ZERO);
     let (pairs, _) = feed(&mut pairer, &left, &right, |pairer| pairer.needed_eye());
-    let skews: Vec<i64> = pairs.iter().map(|pair| pair.skew_ns / 1_000_000).collect();
+    let skews: Vec<i64> = pairs.iter().map(|pair| pair.skew_ns.unwrap() / 1_000_000).collect();
     assert_eq!(skews, [3, -3, 12, 0, -10]);
     assert_eq!(pairs[1].timestamp, Duration::from_millis(50));
     assert_eq!(pairs.iter().map(|pair| pair.sequence).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn without_capture_times_no_skew_is_stated() {
+    let by_arrival = Pairing { by_arrival: true, ..Pairing::default() };
+    let by_number = Pairing { by: PairBy::Index, ..Pairing::default() };
+    for pairing in [by_arrival, by_number] {
+        let mut pairer = Pairer::new(pairing);
+        let [left, right] = [0, 3].map(|ms| steady(20, 5, Duration::from_millis(ms)));
+        let (pairs, _) = feed(&mut pairer, &left, &right, |pairer| pairer.needed_eye());
+        assert_eq!(pairs.len(), 5);
+        assert!(pairs.iter().all(|pair| pair.skew_ns.is_none()), "{pairing:?}");
+    }
 }
 
 #[test]
@@ -289,7 +302,7 @@ fn a_pair_within_half_a_period_does_not_wait_for_the_next_frame() {
         let apart = Duration::from_micros(20_000 + 250 * index);
         pairer.push(Eye::Right, frame(index, time.map(|time| time + apart)));
         let pair = pairer.pop().expect("a pair at once");
-        assert_eq!(pair.skew_ns, apart.as_nanos() as i64);
+        assert_eq!(pair.skew_ns, Some(apart.as_nanos() as i64));
     }
 }
 
@@ -341,7 +354,8 @@ fn pair_cameras(
     assert_eq!(pairer.pairs() + pairer.unpaired(Eye::Left), left.len() as u64);
     assert_eq!(pairer.pairs() + pairer.unpaired(Eye::Right), right.len() as u64);
     let number = |pair: &StereoPair| {
-        let right = Duration::from_nanos((pair.timestamp.as_nanos() as i64 + pair.skew_ns) as u64);
+        let skew_ns = pair.skew_ns.unwrap();
+        let right = Duration::from_nanos((pair.timestamp.as_nanos() as i64 + skew_ns) as u64);
         (numbers[&(0, pair.timestamp)], numbers[&(1, right)])
     };
     pairs.iter().map(number).collect()
@@ -456,7 +470,8 @@ proptest! {
     ) {
         let period = period.map(Duration::from_millis);
         let tolerance = tolerance.map(Duration::from_millis);
-        let pairing = Pairing { by, tolerance, left_period: period, right_period: period, is_live: false };
+        let (left_period, right_period) = (period, period);
+        let pairing = Pairing { by, tolerance, left_period, right_period, ..Pairing::default() };
         let (pairs, pairer) = run(pairing, &left, &right);
 
         prop_assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1));

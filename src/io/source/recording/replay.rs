@@ -141,7 +141,14 @@ fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> P
         (by, _) => by,
     };
     let [left_period, right_period] = clock.periods;
-    Pairing { by, tolerance: options.tolerance, left_period, right_period, is_live }
+    Pairing {
+        by,
+        tolerance: options.tolerance,
+        left_period,
+        right_period,
+        is_live,
+        by_arrival: false,
+    }
 }
 
 fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
@@ -320,8 +327,8 @@ impl Replay {
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(Duration::from_nanos(self.delays[0]));
             self.last = Some(pair.timestamp);
-            if self.pairer.pairer().tolerance().is_some() {
-                let warning = self.skew.note(pair.skew_ns, self.period);
+            if let Some(skew_ns) = pair.skew_ns {
+                let warning = self.skew.note(skew_ns, self.period);
                 self.tell(warning);
             }
             emit(pair, self.counts())?;

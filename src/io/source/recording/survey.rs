@@ -277,7 +277,8 @@ impl Pass {
     }
 
     fn pop_pairs(&mut self) {
-        self.skews.extend(std::iter::from_fn(|| self.pairer.pop()).map(|pair| pair.skew_ns));
+        let pairs = std::iter::from_fn(|| self.pairer.pop());
+        self.skews.extend(pairs.filter_map(|pair| pair.skew_ns));
     }
 
     fn finish(&mut self) {

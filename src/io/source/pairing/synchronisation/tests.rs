@@ -81,7 +81,7 @@ fn go_on(
         let (timestamp, image) = (Some(time), Image::new(1, 1, pool.take(1)));
         pairer.push(which, EyeFrame { image, timestamp, index: 0, arrived });
         while let Some(pair) = pairer.pop() {
-            synchronisation.note_pair(pair.skew_ns);
+            synchronisation.note_pair(pair.skew_ns.unwrap());
         }
         let tolerance = pairer.tolerance().unwrap_or_default();
         remarks.extend(synchronisation.remark(tolerance));
