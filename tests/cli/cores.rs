@@ -78,9 +78,10 @@ fn only_the_threads_that_match_are_held_to_cores() {
     let deadline = Instant::now() + Duration::from_secs(20);
     let found = loop {
         let found = threads(child.id());
-        // The source's thread is the last one, but those that match name themselves when they begin.
+        // Threads name themselves when they begin.
         let named = |name: &str| found.iter().filter(|thread| thread.0.starts_with(name)).count();
-        let complete = named("source") == 1 && named("match-") == 3;
+        let complete = ["source", "matcher"].iter().all(|name| named(name) == 1);
+        let complete = complete && named("match-") == 3;
         if complete || Instant::now() > deadline {
             break found;
         }
