@@ -53,8 +53,9 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const Window window = window_of(words_in);
         auto step = [&](int column, const Vector &c) {
             const int p2 = LEFTWARDS ? BREAK(p2_leftwards, P2_HORIZONTAL_FROM_RIGHT, P2_HORIZONTAL_FROM_LEFT) : P2_HORIZONTAL_FROM_LEFT;
-            const u32 penalty = __byte_perm(words_in[MARGIN + column], 0, IN_BOTH_HALVES(p2));
-            Vector delta = recurrence(path, add2(least, penalty), edges);
+            const u32 pixel = words_in[MARGIN + column], penalty = __byte_perm(pixel, 0, IN_BOTH_HALVES(p2));
+            const int slant = slant_of(pixel, SLANTS_HORIZONTAL, p2);
+            Vector delta = recurrence(path, add2(least, penalty), edges, slant);
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) {
                 delta.v[j] = sub2(delta.v[j], least);

@@ -7,16 +7,17 @@
 // A group of lanes follows a path.
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
+#include "blend.cuh"
 
 // One direction (dx, dy), up to two pixels either way. Paths begin where the pixel before lies
 // outside: in the first |dy| rows in sight and, below those, in the first |dx| columns. The table
-// of penalties says P2 by the step of brightness in the guide. `first` says that the sums hold
+// of penalties says P2 by the step of brightness in the guide; `blends` is read with SURFACE. `first` says that the sums hold
 // nothing yet.
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     aggregate_paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
-          const u8 *penalties, int dx, int dy, int first, u32 *sums) {
+          const u8 *penalties, const u32 *blends, int dx, int dy, int first, u32 *sums) {
     const u32 lane = group_lane();
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const Features features = {p2, base, match, row};
@@ -39,7 +40,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         const u32 pixel = p2[(size_t)at_y * row + at_x + PAD];
         const Vector c = cost(window_at(features, 0, at_y), at_x, lane, pixel, 0, width);
         const u32 penalty = both(penalties[abs(guide.at(at_x, at_y) - guide.at(at_x - dx, at_y - dy))]);
-        Vector delta = recurrence(path, add2(least, penalty), edges);
+        int slant = 0;
+#if SURFACE
+        const int before_x = min(max(at_x - dx, 0), width - 1), before_y = min(max(at_y - dy, 0), height - 1);
+        slant = slant_of(Blend{blends[(size_t)before_y * width + before_x]}, Blend{blends[(size_t)at_y * width + at_x]});
+#endif
+        Vector delta = recurrence(path, add2(least, penalty), edges, slant);
 #pragma unroll
         for (int j = 0; j < REGISTERS; j++) {
             path.v[j] = add2(sub2(delta.v[j], least), c.v[j]);

@@ -152,8 +152,10 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
     }
     const u32 p2_right = p2_in_both(pixel, P2_DIAGONAL_FROM_LEFT);
     const u32 p2_left = p2_in_both(pixel, P2_DIAGONAL_FROM_RIGHT);
-    const Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges);
-    const Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges);
+    const int slant_right = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_LEFT);
+    const int slant_left = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+    const Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges, slant_right);
+    const Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges, slant_left);
     right = advance(delta_right, c, lane);
     left = advance(delta_left, c, lane);
 #pragma unroll
@@ -226,7 +228,8 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
         const Vector c = row.costs(block, BORDER + MARGIN + column);
         const bool normalises = row.ends_band || cursor.left == 1 || !LAZY;
         if (row.begins_task) vertical = block.shared.begin(0, column, lane, least);
-        Vector sum = recurrence(vertical, add2(least, p2_in_both(pixel, P2_VERTICAL)), block.edges);
+        const u32 p2 = p2_in_both(pixel, P2_VERTICAL);
+        Vector sum = recurrence(vertical, add2(least, p2), block.edges, slant_of(pixel, SLANTS, P2_VERTICAL));
         vertical = advance(sum, c, lane);
         if (normalises) vertical = less(vertical, least, lane);
         if (BREAK(below, below, false)) vertical = filled(0);
@@ -275,7 +278,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
     const u32 lane = block.lane;
     const int side = (block.warp - MAIN_WARPS) / MAX(1, HALO_WARPS);
     const int group_of_side = (block.warp - MAIN_WARPS) % MAX(1, HALO_WARPS) * WARP_PIXELS + block.group;
-    const u32 p2 = side == 0 ? IN_BOTH_HALVES(P2_DIAGONAL_FROM_LEFT) : IN_BOTH_HALVES(P2_DIAGONAL_FROM_RIGHT);
+    const int from = side == 0 ? P2_DIAGONAL_FROM_LEFT : P2_DIAGONAL_FROM_RIGHT;
     RowCursor cursor = block.start;
     int halo = HALO;
     for (int i = 0; cursor.left > 0; i++) {
@@ -298,7 +301,8 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
                 path = shared.begin(1 + side, side == 0 ? beside - 1 : beside + 1, lane, least);
             else
                 path = shared.get(side, row.before, side == 0 ? slot - 1 : slot + 1, lane, least);
-            path = recurrence(path, add2(least, __byte_perm(row.window[window_x], 0, p2)), block.edges);
+            const u32 pixel = row.window[window_x];
+            path = recurrence(path, add2(least, p2_in_both(pixel, from)), block.edges, slant_of(pixel, SLANTS, from));
             path = advance(path, c, lane);
             if (!LAZY) path = less(path, least, lane);
             if (empty) path = filled(0);

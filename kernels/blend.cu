@@ -7,28 +7,34 @@
 #include "blend.cuh"
 #include "disparity.cuh"
 
-// A coarse map says nothing where it varies by more within 3 x 3 pixels.
-#define VARIATION_MAX SUBPIXEL_STEPS
+// A coarse map says nothing where two opposite pixels up to BEND_REACH away deviate by more from a
+// plane through the pixel.
+#define BEND_REACH 2
+#define BEND_MAX 6
 
 // The candidate that the coarse map expects at pixel (x, y), or that one is expected at all: false
-// where it does not know, or varies.
+// where it is not known and flat.
 __device__ __forceinline__ bool expects(const short *coarse, int width, int height, int x, int y, int &candidate) {
     x /= 2, y /= 2;
-    const int centre = coarse[(size_t)y * width + x];
-    bool even = true;
+    auto at = [&](int right, int down) {
+        const int column = BREAK(prior_border, min(max(x + right, 0), width - 1), x);
+        return (int)coarse[(size_t)min(max(y + down, 0), height - 1) * width + column];
+    };
+    const int centre = at(0, 0);
+    bool flat = centre != INVALID;
 #pragma unroll
-    for (int down = -1; down <= 1; down++) {
-        const short *row = coarse + (size_t)min(max(y + down, 0), height - 1) * width;
+    for (int k = 1; k <= BREAK(bend_reach, BEND_REACH, 1); k++) {
 #pragma unroll
-        for (int across = -1; across <= 1; across++) {
-            const int value = row[BREAK(prior_border, min(max(x + across, 0), width - 1), x)];
-            even &= value != INVALID && abs(value - centre) <= VARIATION_MAX;
+        for (int direction = 0; direction < 4; direction++) {
+            const int right = direction == 1 ? 0 : k, down = direction == 0 ? 0 : direction == 3 ? -k : k;
+            const int before = at(-right, -down), behind = at(right, down);
+            flat &= before != INVALID && behind != INVALID && abs(before + behind - 2 * centre) <= BEND_MAX;
         }
     }
     // Twice the coarse disparity in whole pixels, halves upwards.
     const int disparity = (2 * centre + BREAK(prior_rounding, SUBPIXEL_STEPS / 2, 0)) >> 4;
     candidate = min(max(disparity - MIN_DISPARITY, -PRIOR_REACH), DISPARITIES - 1 + PRIOR_REACH);
-    return even;
+    return flat;
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -37,14 +43,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (x >= width) return;
     const size_t at = (size_t)y * width + x;
     const int range = ranges[at], noise = *threshold;
-    u32 window = WINDOW_MOST, prior = 0;
+    u32 window = WINDOW_MOST, prior = 0, expects_one = 0;
     int expected = 0;
 #if BY_TEXTURE
     window = (WINDOW_MOST * min(max(3 * noise - range, 0), 2 * noise) + noise) / (2 * noise);
 #endif
 #if PRIOR_STRENGTH
-    if (expects(coarse, (width + 1) / 2, (height + 1) / 2, x, y, expected))
+    if (expects(coarse, (width + 1) / 2, (height + 1) / 2, x, y, expected)) {
         prior = (PRIOR_MOST * min(max(2 * noise - range, 0), noise) + noise / 2) / noise;
+        expects_one = EXPECTS;
+    }
 #endif
-    blends[at] = blend_word(window, prior, expected);
+    blends[at] = blend_word(window, prior, expected) | expects_one;
 }

@@ -6,6 +6,7 @@
 // A thread has a column of a prepared row. Grid: [row / BLOCK_THREADS][height].
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
+#include "blend.cuh"
 
 // The penalty for the step of brightness between a pixel and the one before it on a path.
 __device__ __forceinline__ u32 penalty(const Picture &guide, const u8 *penalties, int x, int y, int dx, int dy) {
@@ -14,7 +15,7 @@ __device__ __forceinline__ u32 penalty(const Picture &guide, const u8 *penalties
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     compute_features(const u8 *left_pixels, const u8 *right_pixels, const u8 *guide_pixels, const u8 *penalties, int width,
-             int height, int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match) {
+             int height, int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match, const u32 *blends) {
     int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (i >= row) return;
     Picture left = {left_pixels, width, height}, right = {right_pixels, width, height};
@@ -30,6 +31,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
                 penalty(guide, penalties, x, y, -1, -1) << 8 * P2_DIAGONAL_FROM_RIGHT;
     p2_across[at] = intensity | penalty(guide, penalties, x, y, 1, 0) << 8 * P2_HORIZONTAL_FROM_LEFT |
                     penalty(guide, penalties, x, y, -1, 0) << 8 * P2_HORIZONTAL_FROM_RIGHT;
+#if SURFACE
+    auto slant = [&](int dx, int dy, int byte, int path) {
+        auto of = [&](int x, int y) {
+            return Blend{blends[(size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1)]};
+        };
+        return slant_bits(slant_of(of(x - dx, y - dy), of(x, y)), byte, path);
+    };
+    p2_down[at] = (p2_down[at] & ~(0xffu << 8 * SLANTS)) | slant(0, 1, SLANTS, P2_VERTICAL) |
+                  slant(1, 1, SLANTS, P2_DIAGONAL_FROM_LEFT) | slant(-1, 1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+    p2_up[at] = (p2_up[at] & ~(0xffu << 8 * SLANTS)) | slant(0, -1, SLANTS, P2_VERTICAL) |
+                slant(1, -1, SLANTS, P2_DIAGONAL_FROM_LEFT) | slant(-1, -1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+    p2_across[at] |= slant(1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_LEFT) |
+                     slant(-1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_RIGHT);
+#endif
 #if BASE_WORDS > 0
     for (int word = 0; word < BASE_WORDS; word++)
         base[((size_t)y * BASE_WORDS + word) * row + i] = base_feature(left, x, y, word);

@@ -26,6 +26,17 @@
 #define P2_DIAGONAL_FROM_RIGHT 3
 #define P2_HORIZONTAL_FROM_LEFT 1
 #define P2_HORIZONTAL_FROM_RIGHT 2
+// Where paths follow an expected surface (SURFACE), costs are stored, so that nobody needs the
+// intensity with P2 of the downward or upward paths. Its byte, or the last one of the horizontal
+// paths, then holds the slants, two bits a path.
+#define SLANTS INTENSITY
+#define SLANTS_HORIZONTAL 3
+__device__ __forceinline__ u32 slant_bits(int slant, int byte, int path) {
+    return (u32)(slant & 3) << (8 * byte + 2 * (path - 1));
+}
+__device__ __forceinline__ int slant_of(u32 pixel, int byte, int path) {
+    return SURFACE ? (int)(pixel << (30 - 8 * byte - 2 * (path - 1))) >> 30 : 0;
+}
 
 // Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the
 // first strip (BESIDE columns) and for all candidates of its pixels.

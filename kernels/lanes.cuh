@@ -75,10 +75,25 @@ __device__ __forceinline__ u32 from_lane_behind(u32 value) {
     return __shfl_sync(LANES_MASK, value, (lane & ~(GROUP - 1u)) | ((lane + 1u) & (GROUP - 1u)));
 }
 
+// Lets the path costs of the pixel before on a path hold for the next one on a surface with this slant,
+// 1 or -1: those of candidate d + slant hold for d, too (matching/aggregation.rs).
+__device__ __forceinline__ Vector extended(const Vector &before, int slant, const Edges &edges) {
+    u32 first = __byte_perm(from_lane_before(before.v[REGISTERS - 1]), INFINITE, edges.before);
+    u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
+    Vector path;
+#pragma unroll
+    for (int j = 0; j < REGISTERS; j++) {
+        u32 lower = j > 0 ? before.v[j - 1] : first, upper = j < REGISTERS - 1 ? before.v[j + 1] : last;
+        path.v[j] = slant == 0 ? before.v[j] : min2(before.v[j], slant > 0 ? upper : lower);
+    }
+    return path;
+}
+
 // min(L(d), L(d-1) + P1, L(d+1) + P1, least + P2) of the pixel before on a path, for every
 // candidate: the path delta L - C, still with the least path cost in it (Hirschmueller, PAMI 2008,
-// equation 13). `least_p2` is least + P2 in both halves.
-__device__ __forceinline__ Vector recurrence(const Vector &before, u32 least_p2, const Edges &edges) {
+// equation 13). `least_p2` is least + P2 in both halves; `slant` is that of the expected surface.
+__device__ __forceinline__ Vector recurrence(Vector before, u32 least_p2, const Edges &edges, int slant) {
+    if (SURFACE && __any_sync(LANES_MASK, slant != 0)) before = extended(before, slant, edges);
     u32 first = __byte_perm(from_lane_before(before.v[REGISTERS - 1]), INFINITE, edges.before);
     u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
     Vector best;

@@ -24,7 +24,7 @@ STAGES = [
     ("paths to the left", ["cpu/leftwards.rs"]),
     ("all other paths", ["cpu/vertical.rs"]),
     ("costs", ["cpu/band_costs.rs", "cpu/window_sums.rs", "cpu/support.rs", "cpu/prepare.rs", "cpu/features.rs",
-               "cpu/mirrored_rows.rs", "cpu/texture.rs", "cpu/noise.rs", "cpu/level.rs", "cpu/cost.rs", "cpu/penalties.rs"]),
+               "cpu/mirrored_rows.rs", "cpu/texture.rs", "cpu/noise.rs", "cpu/level.rs", "cpu/cost.rs", "cpu/steps.rs"]),
     ("filters", ["cpu/filter/"]),
 ]
 # Blocks below this fraction of the most frequent one of their stage are no inner loops.

@@ -43,7 +43,8 @@ pub struct Look {
     pub levels: u8,
     /// Distance between grey levels.
     pub step: u8,
-    /// Columns by which the right image is shifted.
+    /// Columns by which the right image is shifted, at the upper left corner. Two of three seeds make the scene
+    /// slanted.
     pub shift: usize,
     /// One in this many pixels of the right image is replaced; 0 replaces none.
     pub noise: u64,
@@ -51,7 +52,7 @@ pub struct Look {
     pub white: bool,
 }
 
-/// Two images that differ by a shift and some noise.
+/// Two images that differ by a shift, which may change along the rows or the columns, and some noise.
 pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     let mut state = look.seed | 1;
     let mut random = move || {
@@ -62,7 +63,9 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     };
     let mut grey = |below: u64| (random() % below.max(1)) as u8;
     let levels = u64::from(look.levels);
-    let wide = width + look.shift;
+    let slanted = look.seed / 2 % 3;
+    let shift = |x: usize, y: usize| look.shift + [0, y / 3, x / 8][slanted as usize];
+    let wide = width + shift(width, height);
     let mut scene: Vec<u8> =
         (0..wide * height).map(|_| grey(levels).wrapping_mul(look.step)).collect();
     // Smaller than the area examined for evidence, or larger.
@@ -73,8 +76,10 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
         *pixel = 250 + *pixel % 5;
     }
     let left = Image::from_fn(width, height, |x, y| scene[y * wide + x]);
-    let mut right: Vec<u8> =
-        (0..width * height).map(|i| scene[i / width * wide + i % width + look.shift]).collect();
+    let mut right: Vec<u8> = (0..width * height)
+        .map(|i| (i % width, i / width))
+        .map(|(x, y)| scene[y * wide + x + shift(x, y)])
+        .collect();
     for pixel in &mut right {
         if look.noise > 0 && u64::from(grey(200)) % look.noise == 0 {
             *pixel = grey(levels).wrapping_mul(look.step);
@@ -413,8 +418,8 @@ fn block_windows() -> impl Strategy<Value = BlockWindow> {
         .prop_map(|(across, down)| BlockWindow { width: 2 * across + 1, height: 2 * down + 1 })
 }
 
-/// Support of the cost, and the guide of P2.
-fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
+/// Support of the cost, the guide of P2, and whether paths follow the surface.
+fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide, bool)> {
     let window = prop_oneof![
         1 => Just(None),
         1 => (prop_oneof![Just(3u8), Just(5)], any::<bool>())
@@ -424,7 +429,8 @@ fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide)> {
         1 => Just(None),
         1 => (1u8..=3, 1u8..=32).prop_map(|(levels, strength)| Some(Prior { levels, strength })),
     ];
-    (window, prior, prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)])
+    let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
+    (window, prior, guide, any::<bool>())
 }
 
 fn subpixels() -> impl Strategy<Value = Subpixel> {
@@ -501,8 +507,8 @@ pub fn params() -> impl Strategy<Value = Params> {
     );
     let paths = (paths, block_windows());
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
-        |((min, count), cost, (window, prior, p2_guide), paths, (p1, p2), p2_mode, refinement)| {
-            let (paths, sum_window) = paths;
+        |((min, count), cost, supports, paths, (p1, p2), p2_mode, refinement)| {
+            let ((window, prior, p2_guide, surface), (paths, sum_window)) = (supports, paths);
             // Settings that cannot be combined.
             let cost = match cost {
                 Cost::Ad { truncation, .. } if paths == Paths::None => {
@@ -532,6 +538,7 @@ pub fn params() -> impl Strategy<Value = Params> {
             Params::bare(DisparityRange { min, count }, cost, (p1, p2))
                 .with_window(window)
                 .with_prior(prior)
+                .with_surface(surface)
                 .with_paths(paths)
                 .with_sum_window(sum_window)
                 .with_p2_mode(p2_mode)

@@ -114,6 +114,8 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("given_noise", TILED),
     ("prior_rounding", PRIOR),
     ("prior_border", PRIOR),
+    ("bend_reach", PRIOR),
+    ("slant_sign", PRIOR),
     ("window_row", WINDOW),
     ("blend_rounding", WINDOW),
     ("volume_barrier", WINDOW),

@@ -3,10 +3,15 @@
 //! L_r(p, d) = C(p, d) + min(L_r(p-r, d), L_r(p-r, d±1) + P1, min_k L_r(p-r, k) + P2)
 //!             - min_k L_r(p-r, k), and L_r = C where p-r lies outside the image;
 //! S(p, d) is the sum of L_r(p, d) over all directions r.
+//!
+//! A step of the surface that the prior expects between p-r and p is free (Scharstein, Taniai, Sinha, 3DV 2017,
+//! in a softer form): where the expected disparities differ by s = 1 or -1 ([`slant`]), min(L_r(p-r, d),
+//! L_r(p-r, d+s)) takes the place of L_r(p-r, d) above.
 
 use crate::frame::Image;
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
+use crate::matching::prior::slant;
 
 /// S(p, d) of every pixel and candidate.
 pub struct Sums {
@@ -40,12 +45,18 @@ impl Sums {
     }
 }
 
-/// The sums over all of `params.paths`; `left` steers the adaptive P2.
-pub fn aggregate(cost: &dyn PixelCost, left: &Image, params: &Params) -> Sums {
+/// The sums over all of `params.paths`; `left` steers the adaptive P2. `expected` is the surface that paths follow
+/// freely, if there is one.
+pub fn aggregate(
+    cost: &dyn PixelCost,
+    left: &Image,
+    expected: Option<&[Option<i32>]>,
+    params: &Params,
+) -> Sums {
     let (width, height, count) = (left.width(), left.height(), params.range.count);
     let mut values = vec![0u16; width * height * count];
     for &step in params.paths.steps() {
-        let path = path_costs(cost, left, params, step);
+        let path = path_costs(cost, left, expected, params, step);
         for (sum, path_cost) in values.iter_mut().zip(path) {
             *sum += u16::from(path_cost);
         }
@@ -57,6 +68,7 @@ pub fn aggregate(cost: &dyn PixelCost, left: &Image, params: &Params) -> Sums {
 pub fn path_costs(
     cost: &dyn PixelCost,
     left: &Image,
+    expected: Option<&[Option<i32>]>,
     params: &Params,
     (dx, dy): (i32, i32),
 ) -> Vec<u8> {
@@ -80,8 +92,12 @@ pub fn path_costs(
         }
         let (before_x, before_y) = (before_x as usize, before_y as usize);
         let before_at = (before_y * width + before_x) * count;
-        let before = path[before_at..][..count].to_vec();
+        let mut before = path[before_at..][..count].to_vec();
         let least = u32::from(*before.iter().min().expect("at least one candidate"));
+        let step = expected.map_or(0, |expected| {
+            slant(expected[before_y * width + before_x], expected[y * width + x])
+        });
+        extend(&mut before, step);
         let brightness_step = left.row(y)[x].abs_diff(left.row(before_y)[before_x]);
         let p2 = u32::from(params.p2_mode.penalty(params.p1, p2, brightness_step));
 
@@ -97,6 +113,16 @@ pub fn path_costs(
         }
     }
     path
+}
+
+/// Lets the path costs of a pixel hold for the next one on a surface with this slant: those of candidate d + slant
+/// hold for d, too.
+fn extend(path: &mut [u8], slant: i32) {
+    let costs = path.to_vec();
+    for (k, cost) in path.iter_mut().enumerate() {
+        let beside = k.checked_add_signed(slant as isize).and_then(|k| costs.get(k));
+        *cost = beside.map_or(*cost, |&beside| beside.min(*cost));
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +150,7 @@ mod tests {
     fn one_row_to_the_right_by_hand() {
         let cost = Table(vec![vec![vec![9, 0, 9, 9], vec![5, 5, 5, 1], vec![0, 20, 20, 20]]]);
         let left = Image::from_vec(3, 1, vec![0, 0, 0]);
-        let path = path_costs(&cost, &left, &params(4, Paths::Four, P2Mode::Fixed), (1, 0));
+        let path = path_costs(&cost, &left, None, &params(4, Paths::Four, P2Mode::Fixed), (1, 0));
         assert_eq!(path[..4], [9, 0, 9, 9]);
         // least 0: k0 min(9, 0+2, 6) = 2; k1 0; k2 2; k3 min(9, 9+2, 6) = 6.
         assert_eq!(path[4..8], [7, 5, 7, 7]);
@@ -133,19 +159,41 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_the_expected_surface_are_free() {
+        let cost = Table(vec![vec![vec![9, 0, 9, 4], vec![5, 5, 5, 1], vec![0, 20, 20, 20]]]);
+        let left = Image::from_vec(3, 1, vec![0, 0, 0]);
+        let path = |expected: [Option<i32>; 3]| {
+            let params = params(4, Paths::Four, P2Mode::Fixed);
+            path_costs(&cost, &left, Some(&expected), &params, (1, 0))[4..].to_vec()
+        };
+        // 9 0 9 4 holds one candidate lower, too: 0 0 4 4, from which 5 + 0, 5 + 0, 5 + 2, 1 + 4.
+        assert_eq!(path([Some(2), Some(1), None])[..4], [5, 5, 7, 5]);
+        // One higher: 9 0 0 4, of which the last is 4, or 0 + 2.
+        assert_eq!(path([Some(1), Some(2), None])[..4], [7, 5, 5, 3]);
+        let plain = path([None; 3]);
+        assert_eq!(plain[..4], [7, 5, 7, 5]);
+        assert_eq!(path([Some(3), Some(1), Some(1)]), plain);
+    }
+
+    #[test]
     fn the_penalty_follows_the_picture() {
         let cost = Table(vec![vec![vec![0, 90, 90], vec![10, 10, 10]]]);
         let left = Image::from_vec(2, 1, vec![100, 103]);
         let mode = P2Mode::Linear { min: 1, slope_16: 16 };
-        let path = path_costs(&cost, &left, &params(3, Paths::Four, mode), (1, 0));
+        let path = path_costs(&cost, &left, None, &params(3, Paths::Four, mode), (1, 0));
         // Step 3 makes P2 = 6 - 3 = 3; k1 = 0 + P1.
         assert_eq!(path[3..], [10, 12, 13]);
-        let path =
-            path_costs(&cost, &left, &params(3, Paths::Four, P2Mode::InverseGradient), (1, 0));
+        let path = path_costs(
+            &cost,
+            &left,
+            None,
+            &params(3, Paths::Four, P2Mode::InverseGradient),
+            (1, 0),
+        );
         // 6 / 3 = 2, not below P1.
         assert_eq!(path[3..], [10, 12, 12]);
         let mode = P2Mode::Linear { min: 1, slope_16: 80 };
-        let path = path_costs(&cost, &left, &params(3, Paths::Four, mode), (1, 0));
+        let path = path_costs(&cost, &left, None, &params(3, Paths::Four, mode), (1, 0));
         // The floor of 1 lies below P1 and so beats it.
         assert_eq!(path[3..], [10, 11, 11]);
     }
@@ -156,11 +204,11 @@ mod tests {
         let left = Image::from_vec(2, 2, vec![0; 4]);
         let p = params(2, Paths::Eight, P2Mode::Fixed);
         // Down-right: only (1, 1) has a predecessor, (0, 0) = [1, 5]: [0, 2].
-        assert_eq!(path_costs(&cost, &left, &p, (1, 1)), [1, 5, 4, 0, 3, 3, 7, 10]);
+        assert_eq!(path_costs(&cost, &left, None, &p, (1, 1)), [1, 5, 4, 0, 3, 3, 7, 10]);
         // Up-right: only (1, 0), from (0, 1) = [3, 3].
-        assert_eq!(path_costs(&cost, &left, &p, (1, -1)), [1, 5, 4, 0, 3, 3, 7, 8]);
+        assert_eq!(path_costs(&cost, &left, None, &p, (1, -1)), [1, 5, 4, 0, 3, 3, 7, 8]);
         // Down-left: only (0, 1), from (1, 0) = [4, 0]: [2, 0].
-        assert_eq!(path_costs(&cost, &left, &p, (-1, 1)), [1, 5, 4, 0, 5, 3, 7, 8]);
+        assert_eq!(path_costs(&cost, &left, None, &p, (-1, 1)), [1, 5, 4, 0, 5, 3, 7, 8]);
     }
 
     #[test]
@@ -175,12 +223,12 @@ mod tests {
         // Two down and one right: only (1, 2) has a predecessor, (0, 0) = [1, 5]: [0, 2] with P1 =
         // 2.
         assert_eq!(
-            path_costs(&Table(costs.clone()), &left, &p, (1, 2)),
+            path_costs(&Table(costs.clone()), &left, None, &p, (1, 2)),
             [1, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 3]
         );
         // Two up and one left: only (0, 0), from (1, 2) = [6, 1]: [2, 0].
         assert_eq!(
-            path_costs(&Table(costs), &left, &p, (-1, -2)),
+            path_costs(&Table(costs), &left, None, &p, (-1, -2)),
             [3, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 1]
         );
     }
@@ -192,7 +240,7 @@ mod tests {
         for (paths, factor) in
             [(Paths::Four, 4), (Paths::Five, 5), (Paths::Eight, 8), (Paths::Sixteen, 16)]
         {
-            let sums = aggregate(&cost, &left, &params(2, paths, P2Mode::Fixed));
+            let sums = aggregate(&cost, &left, None, &params(2, paths, P2Mode::Fixed));
             assert_eq!(sums.at(0, 0), [3 * factor, factor]);
         }
     }

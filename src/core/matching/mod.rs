@@ -226,8 +226,9 @@ fn match_level(
 
 /// The stages of matching, in order, up to the filters.
 fn compute_disparities(inputs: Inputs<'_>, params: &Params) -> Disparities {
-    let costs = compute_costs(inputs, params);
-    let sums = aggregate_costs(costs.as_ref(), inputs, params);
+    let expected = expect(inputs, params);
+    let costs = compute_costs(inputs, expected.as_deref(), params);
+    let sums = aggregate_costs(costs.as_ref(), inputs, expected.as_deref(), params);
     let (winners, mut values) = select_disparities(&sums, params);
     check_consistency(&sums, &winners, params, &mut values);
     refine_subpixel(&sums, &winners, params, &mut values);
@@ -235,24 +236,35 @@ fn compute_disparities(inputs: Inputs<'_>, params: &Params) -> Disparities {
 }
 
 /// Computes the matching cost, blended with its window's mean and the prior at weak texture.
-fn compute_costs<'a>(inputs: Inputs<'a>, params: &Params) -> Box<dyn PixelCost + 'a> {
+fn compute_costs<'a>(
+    inputs: Inputs<'a>,
+    expected: Option<&[Option<i32>]>,
+    params: &Params,
+) -> Box<dyn PixelCost + 'a> {
     let costs = cost::pixel_cost(inputs.left, inputs.right, params.cost, inputs.table);
     if !params.is_supported() {
         return costs;
     }
-    let prior = match_half_size(inputs, params);
     let threshold = inputs.noise_threshold();
-    Box::new(support::blend_costs(costs.as_ref(), inputs.left, prior.as_ref(), threshold, params))
+    Box::new(support::blend_costs(costs.as_ref(), inputs.left, expected, threshold, params))
 }
 
 /// Sums the costs along the paths or, without paths, over a window.
-fn aggregate_costs(costs: &dyn PixelCost, inputs: Inputs<'_>, params: &Params) -> Sums {
+fn aggregate_costs(
+    costs: &dyn PixelCost,
+    inputs: Inputs<'_>,
+    expected: Option<&[Option<i32>]>,
+    params: &Params,
+) -> Sums {
     let Inputs { left, right, .. } = inputs;
+    let surface = expected.filter(|_| params.surface);
     match (params.paths, params.cost, params.p2_guide) {
         (Paths::None, Cost::Block { .. }, _) => local::block_sums(left, right, params),
         (Paths::None, ..) => local::sum_costs(costs, (left.width(), left.height()), params),
-        (_, _, Guide::Picture) => aggregation::aggregate(costs, left, params),
-        (_, _, Guide::Smoothed) => aggregation::aggregate(costs, &pyramid::smooth(left), params),
+        (_, _, Guide::Picture) => aggregation::aggregate(costs, left, surface, params),
+        (_, _, Guide::Smoothed) => {
+            aggregation::aggregate(costs, &pyramid::smooth(left), surface, params)
+        }
     }
 }
 
@@ -305,16 +317,17 @@ fn filter(
     (DisparityMap::new(width, height, params.range, Pooled::unpooled(values)), confidence)
 }
 
-/// Matches the half-size pair, for the prior; `None` without a prior, or if the images are too
-/// small. The cost table of two grey levels also holds for means of four pixels.
-fn match_half_size(inputs: Inputs<'_>, params: &Params) -> Option<DisparityMap> {
+/// Matches the half-size pair, and returns the disparities that its map predicts; `None` without a prior, or if
+/// the images are too small. The cost table of two grey levels also holds for means of four pixels.
+fn expect(inputs: Inputs<'_>, params: &Params) -> Option<Vec<Option<i32>>> {
     let size = (inputs.left.width(), inputs.left.height());
     let (coarser, _) = levels::coarser(params, size)?;
     let [left, right] = [inputs.left, inputs.right].map(pyramid::half);
     let thresholds = inputs.thresholds.map(|all| &all[1..]);
     let halves = Inputs { left: &left, right: &right, thresholds, ..inputs };
     let disparities = compute_disparities(halves, &coarser);
-    Some(filter(disparities, halves, &coarser, &mut History::default()).0)
+    let (map, _) = filter(disparities, halves, &coarser, &mut History::default());
+    Some(prior::expected(&map, size))
 }
 
 #[cfg(test)]

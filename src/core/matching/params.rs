@@ -36,6 +36,9 @@ pub struct Params {
     pub window: Option<Window>,
     /// Prior from coarser levels, added to the cost; `None`: none.
     pub prior: Option<Prior>,
+    /// Whether paths follow the surface that the prior expects without a penalty
+    /// ([`aggregation`](crate::matching::aggregation)). Without a prior it has no effect.
+    pub surface: bool,
     /// Directions of aggregation.
     pub paths: Paths,
     /// Window over which the costs of single pixels are summed without paths.
@@ -152,6 +155,7 @@ builder! {
     with_median median: Median;
     with_speckle speckle: Option<Speckle>;
     ---
+    with_surface surface: bool;
     with_range range: DisparityRange;
     with_sum_window sum_window: BlockWindow;
     with_p2_guide p2_guide: Guide;
@@ -204,6 +208,7 @@ impl Params {
                 0 => None,
                 levels => Some(Prior { levels, strength: 5 }),
             },
+            surface: true,
             paths: match of_cost.paths {
                 0 => Paths::None,
                 4 => Paths::Four,
@@ -242,6 +247,7 @@ impl Params {
             cost,
             window: None,
             prior: None,
+            surface: false,
             paths: Paths::Eight,
             sum_window: BlockWindow::PIXEL,
             p1,
@@ -317,7 +323,7 @@ impl Params {
     }
 
     /// Returns the parameters of the next coarser level; `None` without a prior. A coarse map must
-    /// be right rather than dense, hence its own checks.
+    /// be right and smooth rather than dense, hence its own checks.
     pub fn coarser(&self) -> Option<Params> {
         let prior = self.prior?;
         Some(Params {
@@ -330,7 +336,7 @@ impl Params {
             median: Median::Three,
             speckle: Some(Speckle { size: 40, range_16: SUBPIXEL as u16 }),
             evidence: None,
-            spatial: None,
+            spatial: Some(Spatial { reach: 8 }),
             smoothing: None,
             steady: None,
             temporal: None,

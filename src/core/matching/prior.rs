@@ -1,6 +1,7 @@
 //! Coarse-to-fine prior: at textures below the noise, the map of the half-size images predicts the disparity.
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, clamped};
+use crate::frame::{DisparityMap, DisparityRange, SUBPIXEL, clamped};
+use crate::matching::filter::spatial::pair_step;
 use crate::matching::window::UNIT;
 
 /// Coarse-to-fine prior.
@@ -23,8 +24,12 @@ pub const STRENGTH_MAX: u8 = 32;
 /// Beyond this distance in px, all disparities are equally unlikely.
 pub const REACH: u32 = 8;
 
-/// Largest variation of a coarse map within 3 x 3 pixels, in 1/16 px. The prior is off at pixels with more.
-pub const VARIATION_MAX: i32 = SUBPIXEL;
+/// Farthest pixels of a coarse map that are compared with a plane.
+pub const BEND_REACH: usize = 2;
+
+/// Largest deviation of a coarse map from a plane around a pixel, in 1/16 px. Nothing is expected at pixels
+/// with more.
+pub const BEND_MAX: i16 = 6;
 
 impl Prior {
     /// Returns the cost per pixel of distance from the coarse disparity, in 1/512, for a texture with this
@@ -43,26 +48,45 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
     DisparityRange { min, count: (max - min + 1) as usize }
 }
 
-/// Returns the disparity, in whole px, that the map of the half-size images predicts at pixel (x,
-/// y); `None` if that map is invalid or varies there.
-pub fn expect(coarse: &DisparityMap, x: usize, y: usize) -> Option<i32> {
-    let (width, height, values) = (coarse.width(), coarse.height(), coarse.values());
-    let (x, y) = (x / 2, y / 2);
-    let centre = i32::from(values[y * width + x]);
-    for (down, across) in (-1..=1).flat_map(|down| [-1, 0, 1].map(|across| (down, across))) {
-        let row = clamped(y as i64 + down, height) * width;
-        let value = values[row + clamped(x as i64 + across, width)];
-        if value == INVALID || (i32::from(value) - centre).abs() > VARIATION_MAX {
-            return None;
-        }
-    }
+/// Returns the disparity, in whole px, that the map of the half-size images predicts at every pixel of images
+/// of `size`, row by row. It predicts one where it is known and flat (`is_flat`).
+pub fn expected(coarse: &DisparityMap, (width, height): (usize, usize)) -> Vec<Option<i32>> {
+    let at = |i: usize| (i % width / 2, i / width / 2);
+    (0..width * height).map(|i| expect(coarse, at(i))).collect()
+}
+
+fn expect(coarse: &DisparityMap, (x, y): (usize, usize)) -> Option<i32> {
+    let value = i32::from(coarse.values()[y * coarse.width() + x]);
     // Twice the coarse disparity, rounded to the nearest (halves upwards).
-    Some((2 * centre + SUBPIXEL / 2).div_euclid(SUBPIXEL))
+    is_flat(coarse, (x, y)).then(|| (2 * value + SUBPIXEL / 2).div_euclid(SUBPIXEL))
+}
+
+/// Reports whether a map lies within [`BEND_MAX`] of a plane around (x, y): in each of the four directions,
+/// the two pixels one step away, and those two steps away ([`BEND_REACH`]), must be known, and their sum must
+/// be about twice the value of the pixel. Slanted planes pass, edges do not.
+fn is_flat(map: &DisparityMap, (x, y): (usize, usize)) -> bool {
+    let (width, height) = (map.width(), map.height());
+    let at = |dx: i64, dy: i64| {
+        let row = clamped(y as i64 + dy, height) * width;
+        map.values()[row + clamped(x as i64 + dx, width)]
+    };
+    let mut pairs = (1..=BEND_REACH as i64)
+        .flat_map(|k| [(k, 0), (0, k), (k, k), (k, -k)])
+        .map(|(dx, dy)| [at(-dx, -dy), at(dx, dy)]);
+    pairs.all(|pair| pair_step(at(0, 0), pair).is_some_and(|step| step.abs() <= BEND_MAX))
+}
+
+/// Returns the candidate at the pixel before on a path, relative to the candidate at the pixel, that lies on
+/// the same surface: 1 or -1 if the expected disparities of the two differ by that, else 0.
+pub fn slant(before: Option<i32>, here: Option<i32>) -> i32 {
+    let step = before.zip(here).map_or(0, |(before, here)| before - here);
+    if step.abs() == 1 { step } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::INVALID;
     use crate::pool::Pooled;
 
     fn map(width: usize, height: usize, values: Vec<i16>) -> DisparityMap {
@@ -71,20 +95,36 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_map_speaks_where_it_is_known_and_even() {
-        let mut values = vec![20i16; 5 * 4];
-        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3)); // 40 / 16 = 2.5, upwards.
-        values[2 * 5 + 4] = 36; // 16 more: still even.
-        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), Some(3));
-        assert_eq!(expect(&map(5, 4, values.clone()), 8, 4), Some(5)); // 72 / 16 = 4.5, upwards.
-        values[2 * 5 + 4] = 37;
-        assert_eq!(expect(&map(5, 4, values.clone()), 9, 7), None);
-        assert_eq!(expect(&map(5, 4, values.clone()), 5, 7), Some(3));
-        values[0] = INVALID;
-        assert_eq!(expect(&map(5, 4, values.clone()), 3, 3), None);
-        assert_eq!(expect(&map(5, 4, values), 4, 0), Some(3));
-        assert_eq!(expect(&map(1, 1, vec![-21]), 1, 1), Some(-3)); // -42 / 16 = -2.6.
-        assert_eq!(expect(&map(1, 1, vec![-20]), 1, 1), Some(-2)); // -40 / 16 = -2.5, upwards.
+    fn a_coarse_map_speaks_where_it_is_known_and_flat() {
+        let at = |values: Vec<i16>, width: usize, (x, y): (usize, usize)| {
+            let height = values.len() / width;
+            expected(&map(width, height, values), (2 * width, 2 * height))[y * 2 * width + x]
+        };
+        let mut values = vec![20i16; 7 * 6];
+        assert_eq!(at(values.clone(), 7, (13, 11)), Some(3)); // 40 / 16 = 2.5, upwards.
+        values[2 * 7 + 4] = 26; // 6 more: still flat.
+        assert_eq!(at(values.clone(), 7, (6, 4)), Some(3));
+        assert_eq!(at(values.clone(), 7, (4, 4)), Some(3));
+        assert_eq!(at(values.clone(), 7, (8, 5)), None); // Twice 6 below it on either side.
+        values[2 * 7 + 4] = 27;
+        assert_eq!(at(values.clone(), 7, (6, 4)), None);
+        assert_eq!(at(values.clone(), 7, (4, 8)), None); // Two steps along the diagonal.
+        assert_eq!(at(values.clone(), 7, (2, 4)), Some(3)); // Three steps away.
+        values[2 * 7 + 4] = INVALID;
+        assert_eq!(at(values, 7, (4, 4)), None);
+        // A slant of 1 px a pixel.
+        let slant: Vec<i16> = (0..7 * 6).map(|i| 16 * (i % 7) - 16 * (i / 7)).collect();
+        assert_eq!(at(slant.clone(), 7, (6, 4)), Some(2));
+        assert_eq!(at(slant, 7, (2, 4)), None); // The border repeats its pixels, so they bend.
+        assert_eq!(at(vec![-21], 1, (1, 1)), Some(-3)); // -42 / 16 = -2.6.
+        assert_eq!(at(vec![-20], 1, (1, 1)), Some(-2)); // -40 / 16 = -2.5, upwards.
+    }
+
+    #[test]
+    fn surfaces_slant_by_one_candidate_at_most() {
+        let steps = [(4, 3), (3, 4), (3, 3), (5, 3), (-1, 0)].map(|(a, b)| slant(Some(a), Some(b)));
+        assert_eq!(steps, [1, -1, 0, 0, -1]);
+        assert_eq!([slant(None, Some(1)), slant(Some(1), None), slant(None, None)], [0; 3]);
     }
 
     #[test]

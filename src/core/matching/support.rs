@@ -1,10 +1,10 @@
 //! Matching cost with support at ambiguous pixels: the mean over a window, and the disparity predicted by
 //! coarser images.
 
-use crate::frame::{DisparityMap, Image, clamped};
+use crate::frame::{Image, clamped};
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
-use crate::matching::prior::{REACH, expect};
+use crate::matching::prior::REACH;
 use crate::matching::texture::grey_range;
 use crate::matching::window::UNIT;
 
@@ -52,13 +52,13 @@ impl PixelCost for Volume {
     }
 }
 
-/// Adds the support set by the parameters to `cost`. `coarse` is the map of the half-size images, if there is
-/// one; `threshold` is the noise threshold. Window pixels outside the left image are clamped; each then looks
+/// Adds the support set by the parameters to `cost`. `expected` are the disparities that the prior
+/// expects, if there is one; `threshold` is the noise threshold. Window pixels outside the left image are clamped; each then looks
 /// up its own match column.
 pub fn blend_costs(
     cost: &dyn PixelCost,
     left: &Image,
-    coarse: Option<&DisparityMap>,
+    expected: Option<&[Option<i32>]>,
     threshold: u32,
     params: &Params,
 ) -> Volume {
@@ -81,7 +81,7 @@ pub fn blend_costs(
             }
         }
         let blend = Blend::of(params, grey_range(left, x, y), threshold);
-        let expected = coarse.and_then(|coarse| expect(coarse, x, y));
+        let expected = expected.and_then(|expected| expected[y * width + x]);
         let pixel = &own[(y * width + x) * count..][..count];
         values.extend(pixel.iter().zip(&sums).enumerate().map(|(k, (&c, &sum))| {
             let distance = expected.map_or(0, |e| (min + k as i32).abs_diff(e));
@@ -98,7 +98,6 @@ mod tests {
     use crate::matching::prior::Prior;
     use crate::matching::window::Window;
     use crate::matching::{Cost, cost};
-    use crate::pool::Pooled;
 
     #[test]
     fn the_parts_are_weighed_and_rounded() {
@@ -141,10 +140,9 @@ mod tests {
         let ad = Cost::Ad { truncation: 60, window: 1 };
         let prior = Some(Prior { levels: 1, strength: 4 });
         let params = Params { prior, ..Params::bare(range, ad, (1, 2)) };
-        // 24 / 16 px at half size are 3 px.
-        let coarse = DisparityMap::new(20, 16, range, Pooled::unpooled(vec![24; 20 * 16]));
+        let expected = vec![Some(3); 40 * 32];
         let pixel = cost::pixel_cost(&left, &right, ad, None);
-        let costs = blend_costs(pixel.as_ref(), &left, Some(&coarse), 4, &params);
+        let costs = blend_costs(pixel.as_ref(), &left, Some(&expected), 4, &params);
         let at: Vec<u8> = (-2..14).map(|d| costs.at(7, 7, d)).collect();
         // Half a unit a pixel of distance from 3, halves upwards, and no more than 4.
         assert_eq!(at, [3, 2, 2, 1, 1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4]);

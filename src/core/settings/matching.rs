@@ -67,6 +67,16 @@ pub enum WindowWhere {
     Everywhere,
 }
 
+/// The surface that paths follow without a penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Surface {
+    /// None.
+    Off,
+    /// That of the prior's map.
+    Coarse,
+}
+
 /// Removal of pixels without evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -129,6 +139,7 @@ pub struct Matching {
     pub cost_window_where: WindowWhere,
     pub prior: u8,
     pub prior_strength: u8,
+    pub surface: Surface,
     pub paths: u32,
     pub p1: u8,
     pub p2: u8,
@@ -221,6 +232,7 @@ impl Matching {
             }),
             prior: (self.prior > 0)
                 .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
+            surface: self.surface == Surface::Coarse,
             paths: Paths::try_from(self.paths)?,
             sum_window: self.block_window,
             p1: self.p1,

@@ -55,6 +55,7 @@ class _Parameters(TypedDict, total=False):
     prior: _Whole
     prior_strength: _Whole
     paths: _Whole
+    surface: _Word
     p1: _Whole
     p2: _Whole
     p2_mode: _Word

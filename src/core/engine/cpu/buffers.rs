@@ -6,8 +6,8 @@ use super::features::Features;
 use super::geometry::{Geometry, writes_costs};
 use super::memory::{Arena, Block};
 use super::mirrored_rows::Stripes;
-use super::penalties;
 use super::pixel_rows::{self, HandedOn};
+use super::steps;
 use super::striping::StripedOrder;
 use super::winner::WinnerTakesAll;
 use super::zero_mean::{self, zero_mean_window};
@@ -20,8 +20,10 @@ pub struct Shared {
     pub left: Block<u8>,
     /// Planes of the right view, mirrored (`mirrored_rows.rs`), [row][plane][stride].
     pub mirrored: Block<u8>,
-    /// P2 between neighbouring pixels (`penalties.rs`), if bands follow paths.
+    /// P2 between neighbouring pixels (`steps.rs`), if bands follow paths.
     pub penalties: Block<u8>,
+    /// Slants of the expected surface between them, if there is one.
+    pub slants: Block<u8>,
     /// Offsets of the stripes of mirrored rows (`mirrored_rows.rs`).
     pub starts: Block<u32>,
     /// Candidate of each place of a pair (`striping.rs`), [depth].
@@ -103,7 +105,8 @@ impl Shared {
                 false => 0,
             })?,
             mirrored: arena.block(planes(geometry.mirrored_stride()))?,
-            penalties: arena.block(penalties::len(geometry))?,
+            penalties: arena.block(steps::len(geometry))?,
+            slants: arena.block(if geometry.follows_surface { steps::len(geometry) } else { 0 })?,
             starts: arena.block_with(2 * chunks, |starts| {
                 starts
                     .iter_mut()
@@ -186,7 +189,7 @@ impl Scratch {
             row_sums: arena.block(if local { product([width, depth]) } else { 0 })?,
             zero_mean: sums(zero_mean_window(params).is_some(), zero_mean::scratch_len(geometry))?,
             features: arena.filled(features.scratch_len(geometry), 0)?,
-            steps: arena.filled(penalties::scratch_len(geometry), 0)?,
+            steps: arena.filled(steps::scratch_len(geometry), 0)?,
         })
     }
 }

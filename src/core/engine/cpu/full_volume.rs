@@ -6,10 +6,12 @@ use super::cost_source::CostSource;
 use super::frame::Frame;
 use super::geometry::{Geometry, TILE};
 use super::memory::Plane;
-use super::path::path_delta;
+use super::path::{extend, path_delta};
 use super::shape::{Shape, ShapedKernel};
 use super::simd::Vector;
 use super::stage_timer::StageTimer;
+use super::steps::slant_of;
+use super::support::PixelSupport;
 use super::team::Team;
 use super::winner::WinnerTakesAll;
 use crate::frame::Image;
@@ -52,6 +54,7 @@ impl Frame<'_> {
                             costs: costs.at(0),
                             sums: sums.at(0),
                             guide: self.guide,
+                            surface: self.support.filter(|_| geometry.follows_surface),
                             p1: self.params.p1,
                             p2: self.p2,
                             step,
@@ -82,6 +85,8 @@ pub struct Direction<'a> {
     pub sums: *mut i16,
     /// The image that steers P2.
     pub guide: &'a Image,
+    /// Support with the expected candidates, if paths follow their surface.
+    pub surface: Option<&'a [PixelSupport]>,
     pub p1: u8,
     /// P2 by brightness step.
     pub p2: &'a [u8; 256],
@@ -126,7 +131,10 @@ impl Direction<'_> {
         unsafe {
             let (zero, p1) = (V::splat(0), V::splat(self.p1));
             let mut before = [zero; MAX];
+            let expected =
+                |x: usize, y: usize| self.surface.map(|surface| surface[y * width + x].expected);
             let mut brightness = self.guide.row(y)[x];
+            let mut expected_before = expected(x, y);
             loop {
                 let here = self.guide.row(y)[x];
                 let p2 = V::splat(self.p2[usize::from(here.abs_diff(brightness))]);
@@ -136,6 +144,12 @@ impl Direction<'_> {
                     least = least.min(vector);
                 }
                 let least = least.least();
+                let expected_here = expected(x, y);
+                let slant = expected_before.zip(expected_here).map_or(0, |(a, b)| slant_of(a, b));
+                expected_before = expected_here;
+                if slant != 0 {
+                    extend(&mut before[..chunks], slant);
+                }
                 let pixel = (y * width + x) * depth;
                 let first = before[0];
                 let mut below = before[chunks - 1].shift_up();

@@ -24,6 +24,8 @@ pub struct Geometry {
     pub upward: bool,
     /// Whether paths are followed band by band; false without paths and for knight's moves.
     pub banded: bool,
+    /// Whether paths follow an expected surface.
+    pub follows_surface: bool,
     /// Whether the costs of the whole image are kept for the upward sweep, not recomputed by band.
     pub keeps_costs: bool,
     /// Whether the deltas of two paths fit in one byte together.
@@ -67,6 +69,7 @@ impl Geometry {
             vertical: if params.paths == Paths::Four { 1 } else { 3 },
             upward,
             banded,
+            follows_surface: params.surface && params.prior.is_some(),
             keeps_costs: banded && upward && writes_costs(params) && !costs_anew,
             pairs_fit,
             band_rows: BAND_ROWS,

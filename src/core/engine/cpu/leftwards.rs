@@ -5,10 +5,10 @@
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::path::path_delta;
-use super::penalties::Penalties;
+use super::path::{extend, path_delta};
 use super::shape::ShapedKernel;
 use super::simd::Vector;
+use super::steps::Steps;
 
 /// Follows the paths of `ROWS` rows, starting at `y`.
 pub struct Leftwards<'a, C, const ROWS: usize> {
@@ -16,7 +16,9 @@ pub struct Leftwards<'a, C, const ROWS: usize> {
     pub cost: C,
     pub p1: u8,
     /// P2 between neighbouring pixels.
-    pub penalties: Penalties,
+    pub penalties: Steps,
+    /// Slants of the expected surface between them, if paths follow one.
+    pub slants: Option<Steps>,
     pub y: usize,
     /// The deltas, [row][x][depth].
     pub path_deltas: *mut u8,
@@ -37,6 +39,9 @@ impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
                 costs[r] = self.cost.row::<V>(self.y + r);
                 penalties[r] = self.penalties.across(self.y + r).add(1);
             }
+            let slants = self.slants.map(|slants| {
+                std::array::from_fn::<_, ROWS, _>(|r| slants.across(self.y + r).add(1))
+            });
             let mut before = [[zero; MAX]; ROWS];
             for x in (0..width).rev() {
                 for r in 0..ROWS {
@@ -46,6 +51,11 @@ impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
                         least = least.min(vector);
                     }
                     let least = least.least();
+                    // The bytes are those of rightward steps.
+                    let slant = slants.map_or(0, |slants| -(*slants[r].add(x) as i8));
+                    if slant != 0 {
+                        extend(&mut before[r][..chunks], slant);
+                    }
                     let to = self.path_deltas.add((r * width + x) * depth);
                     let cost = costs[r].at(x, chunks);
                     let first = before[r][0];

@@ -12,3 +12,23 @@ use super::simd::Vector;
 pub fn path_delta<V: Vector>(below: V, here: V, above: V, least: V, p1: V, p2: V) -> V {
     here.min(below.min(above).adds(p1)).sub(least).min(p2)
 }
+
+/// Lets the path costs of a pixel hold for the next one on a surface with this slant, 1 or -1: those of candidate
+/// d + slant hold for d, too.
+#[inline(always)]
+pub fn extend<V: Vector>(path: &mut [V], slant: i8) {
+    let last = path.len() - 1;
+    if slant > 0 {
+        let end = path[0].shift_down();
+        for c in 0..last {
+            path[c] = path[c].min(path[c + 1]);
+        }
+        path[last] = path[last].min(end);
+    } else {
+        let end = path[last].shift_up();
+        for c in (1..=last).rev() {
+            path[c] = path[c].min(path[c - 1]);
+        }
+        path[0] = path[0].min(end);
+    }
+}

@@ -11,8 +11,8 @@ use super::cost::FrameCost;
 use super::frame::Frame;
 use super::geometry::Geometry;
 use super::leftwards::Leftwards;
-use super::penalties::Penalties;
 use super::shape::Shape;
+use super::steps::Steps;
 use super::vertical::{CHECKPOINT, FINISH, KEEP, ONLY, Vertical};
 
 /// Rows of leftward paths that are interleaved.
@@ -58,8 +58,14 @@ impl Frame<'_> {
     }
 
     /// P2 between neighbouring pixels, after the preparation.
-    fn penalties(&self) -> Penalties {
-        Penalties::of(self.geometry, self.shared.penalties.ptr())
+    fn penalties(&self) -> Steps {
+        Steps::of(self.geometry, self.shared.penalties.ptr())
+    }
+
+    /// Slants of the expected surface between neighbouring pixels, after the preparation.
+    fn slants(&self) -> Option<Steps> {
+        let slants = || Steps::of(self.geometry, self.shared.slants.ptr());
+        self.geometry.follows_surface.then(slants)
     }
 
     fn follow_leftward_paths<S: Shape, C: FrameCost>(
@@ -82,6 +88,7 @@ impl Frame<'_> {
                         cost,
                         p1: self.params.p1,
                         penalties: self.penalties(),
+                        slants: self.slants(),
                         y: first + row,
                         path_deltas,
                     });
@@ -92,6 +99,7 @@ impl Frame<'_> {
                         cost,
                         p1: self.params.p1,
                         penalties: self.penalties(),
+                        slants: self.slants(),
                         y: first + row,
                         path_deltas,
                     });
@@ -204,6 +212,7 @@ impl Frame<'_> {
                 cost,
                 p1: self.params.p1,
                 penalties: self.penalties(),
+                slants: self.slants(),
                 band: geometry.band(band),
                 upward,
                 tile,

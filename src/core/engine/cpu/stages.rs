@@ -12,7 +12,6 @@ use super::filter::Pass;
 use super::frame::Frame;
 use super::look_up::LookUpCost;
 use super::memory::Block;
-use super::penalties::PenaltyRows;
 use super::plane_costs::{CensusCost, CombinedCost};
 use super::shape::{Shape, Vectors};
 #[cfg(target_arch = "aarch64")]
@@ -21,6 +20,7 @@ use super::simd::{Simd, portable::Portable};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{avx2::Avx2, avx512::Avx512};
 use super::stage_timer::StageTimer;
+use super::steps::StepRows;
 use super::team::Team;
 use super::window_sums::{Rounding, ToSums, Total};
 use super::zero_mean::{ZeroMeanRows, zero_mean_window};
@@ -236,13 +236,17 @@ impl Frame<'_> {
         if self.geometry.banded {
             // SAFETY: as above.
             unsafe {
-                simd.vectorize(PenaltyRows {
+                simd.vectorize(StepRows {
                     geometry: self.geometry,
                     guide: self.guide,
                     p2: self.p2,
                     rows,
                     scratch: &mut scratch.steps,
-                    to: self.shared.penalties.ptr(),
+                    penalties: self.shared.penalties.ptr(),
+                    slants: self
+                        .support
+                        .filter(|_| self.geometry.follows_surface)
+                        .map(|support| (self.shared.slants.ptr(), support)),
                 });
             }
         }

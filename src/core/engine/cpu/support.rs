@@ -8,7 +8,7 @@ use super::shape::ShapedKernel;
 use super::simd::{SimdKernel, Vector};
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::Params;
-use crate::matching::prior::{REACH, VARIATION_MAX};
+use crate::matching::prior::{BEND_MAX, BEND_REACH, REACH};
 use crate::matching::support::Blend;
 use crate::matching::window::{SUPPORTED_MAX, UNIT};
 
@@ -16,15 +16,18 @@ use crate::matching::window::{SUPPORTED_MAX, UNIT};
 #[derive(Clone, Copy, Default)]
 pub struct PixelSupport {
     pub blend: Blend,
-    /// Number of the predicted candidate, possibly outside the range; undefined if the prior's weight is 0.
+    /// Number of the predicted candidate, possibly outside the range; [`UNKNOWN`] if none is predicted.
     pub expected: i16,
 }
+
+/// No predicted candidate.
+pub const UNKNOWN: i16 = i16::MIN;
 
 /// Returns the support of pixels by their range of grey levels, without the prior's prediction.
 pub fn of_ranges(params: &Params, threshold: u32) -> [PixelSupport; 256] {
     std::array::from_fn(|range| {
         let blend = Blend::of(params, range as u8, threshold);
-        PixelSupport { blend, expected: 0 }
+        PixelSupport { blend, expected: UNKNOWN }
     })
 }
 
@@ -51,20 +54,23 @@ pub struct SupportRow<'a> {
     pub to: &'a mut [PixelSupport],
 }
 
+/// Rows of the coarse map around a pixel that decide what it predicts.
+const ROWS: usize = 2 * BEND_REACH + 1;
+
 /// Scratch numbers of [`SupportRow`] for rows of this width.
 pub fn support_scratch(width: usize) -> usize {
-    4 * (width.div_ceil(2) + 2)
+    let half = width.div_ceil(2);
+    ROWS * (half + 2 * BEND_REACH) + 2 * half
 }
 
 impl SimdKernel for SupportRow<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let half = self.scratch.len() / 4;
-        let (columns, expectation) = self.scratch.split_at_mut(2 * half);
-        let (expected, known) = expectation.split_at_mut(half);
+        let half = self.to.len().div_ceil(2);
+        let (expected, scratch) = self.scratch.split_at_mut(half);
         match self.coarse {
-            Some(coarse) => coarse.expect(self.y / 2, self.geometry.min, columns, expected, known),
-            None => known.fill(0),
+            Some(coarse) => coarse.expect(self.y / 2, self.geometry.min, scratch, expected),
+            None => expected.fill(UNKNOWN),
         }
         // The last pixel of an odd width is single.
         let (pairs, alone) = self.to.as_chunks_mut::<2>();
@@ -72,8 +78,9 @@ impl SimdKernel for SupportRow<'_> {
         let count = pairs.len();
         let of = |range: u8, i: usize| {
             let PixelSupport { mut blend, .. } = self.of_ranges[usize::from(range)];
-            blend.prior &= known[i] as u16;
-            PixelSupport { blend, expected: expected[i] }
+            let expected = expected[i];
+            blend.prior = if expected == UNKNOWN { 0 } else { blend.prior };
+            PixelSupport { blend, expected }
         };
         for (i, (pair, ranges)) in pairs.iter_mut().zip(ranges).enumerate() {
             *pair = [of(ranges[0], i), of(ranges[1], i)];
@@ -85,44 +92,46 @@ impl SimdKernel for SupportRow<'_> {
 }
 
 impl Coarse<'_> {
-    /// Predicts candidates from the map's row `y`, one for every two columns of the finer image: their
-    /// numbers, starting at `min`, and all bits set if they are known. Invalid and varying disparities
-    /// predict nothing. `columns`: memory for two numbers per column, and two more.
+    /// Predicts candidates from the map's row `y`, one for every two columns of the finer image: their numbers,
+    /// starting at `min`, or [`UNKNOWN`] where the map is not known and flat. `scratch`: [`ROWS`] rows with
+    /// margins, and one without.
     #[inline(always)]
-    fn expect(
-        &self,
-        y: usize,
-        min: i32,
-        columns: &mut [i16],
-        expected: &mut [i16],
-        known: &mut [i16],
-    ) {
+    fn expect(&self, y: usize, min: i32, scratch: &mut [i16], expected: &mut [i16]) {
         let (width, height) = self.size;
-        let of = |y: usize| &self.values[y * width..][..width];
-        let rows = [of(y.saturating_sub(1)), of(y), of((y + 1).min(height - 1))];
-        // The least and the greatest of three rows, between margins that repeat the ends.
-        let (least, greatest) = columns.split_at_mut(width + 2);
-        for x in 0..width {
-            let (a, b, c) = (rows[0][x], rows[1][x], rows[2][x]);
-            least[1 + x] = a.min(b).min(c);
-            greatest[1 + x] = a.max(b).max(c);
+        let (flat, rows) = scratch.split_at_mut(width);
+        let stride = width + 2 * BEND_REACH;
+        // The margins repeat the ends.
+        for (i, row) in rows.chunks_exact_mut(stride).take(ROWS).enumerate() {
+            let from = (y + i).saturating_sub(BEND_REACH).min(height - 1) * width;
+            let from = &self.values[from..][..width];
+            row[..BEND_REACH].fill(from[0]);
+            row[BEND_REACH..][..width].copy_from_slice(from);
+            row[BEND_REACH + width..].fill(from[width - 1]);
         }
-        for column in [&mut *least, &mut *greatest] {
-            (column[0], column[width + 1]) = (column[1], column[width]);
+        let at = |right: isize, down: isize| {
+            let row = (BEND_REACH as isize + down) as usize * stride;
+            &rows[row + (BEND_REACH as isize + right) as usize..][..width]
+        };
+        let centre = at(0, 0);
+        for (flat, &centre) in flat.iter_mut().zip(centre) {
+            *flat = -i16::from(centre != INVALID);
         }
-        const { assert!(INVALID == i16::MIN, "the least of all where one is invalid") };
-        let (expected, known, greatest) =
-            (&mut expected[..width], &mut known[..width], &greatest[..width + 2]);
-        for x in 0..width {
-            let centre = i32::from(rows[1][x]);
-            let low = least[x].min(least[x + 1]).min(least[x + 2]);
-            let high = greatest[x].max(greatest[x + 1]).max(greatest[x + 2]);
-            let even = (centre - i32::from(low) <= VARIATION_MAX)
-                & (i32::from(high) - centre <= VARIATION_MAX)
-                & (low != INVALID);
-            let disparity = (2 * centre + SUBPIXEL / 2).div_euclid(SUBPIXEL);
-            expected[x] = (disparity - min) as i16;
-            known[x] = -i16::from(even);
+        for k in 1..=BEND_REACH as isize {
+            for (right, down) in [(k, 0), (0, k), (k, k), (k, -k)] {
+                let (before, behind) = (at(-right, -down), at(right, down));
+                for x in 0..width {
+                    // If one difference saturates, the other one never is as large, so the sum exceeds the limit.
+                    let [a, b] = [before[x], behind[x]].map(|end| end.saturating_sub(centre[x]));
+                    let is_flat = (before[x] != INVALID)
+                        & (behind[x] != INVALID)
+                        & (a.saturating_add(b).saturating_abs() <= BEND_MAX);
+                    flat[x] &= -i16::from(is_flat);
+                }
+            }
+        }
+        for ((to, &flat), &centre) in expected.iter_mut().zip(&*flat).zip(centre) {
+            let disparity = (2 * i32::from(centre) + SUBPIXEL / 2).div_euclid(SUBPIXEL);
+            *to = if flat != 0 { (disparity - min) as i16 } else { UNKNOWN };
         }
     }
 }

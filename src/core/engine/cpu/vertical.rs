@@ -11,10 +11,10 @@
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::path::path_delta;
-use super::penalties::Penalties;
+use super::path::{extend, path_delta};
 use super::shape::ShapedKernel;
 use super::simd::Vector;
+use super::steps::Steps;
 use super::winner::WinnerTakesAll;
 
 /// Output: only the vectors at the next band's edge.
@@ -39,7 +39,9 @@ pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub cost: C,
     pub p1: u8,
     /// P2 between neighbouring pixels.
-    pub penalties: Penalties,
+    pub penalties: Steps,
+    /// Slants of the expected surface between them, if paths follow one.
+    pub slants: Option<Steps>,
     /// First row and number of rows of the band.
     pub band: (usize, usize),
     /// Whether the sweep goes up.
@@ -109,6 +111,10 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let mut from = [std::ptr::null::<u8>(); PATHS];
             let mut to = [std::ptr::null_mut::<u8>(); PATHS];
             let mut penalties = [std::ptr::null::<u8>(); MOST];
+            let mut slants = [std::ptr::null::<u8>(); MOST];
+            let follows_surface = self.slants.is_some();
+            // The bytes are those of downward steps.
+            let sign = if self.upward { -1 } else { 1 };
             for p in 0..PATHS {
                 let slot = band_rows as isize - STEPS[p] * i as isize;
                 let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
@@ -118,6 +124,9 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                     path_state
                 };
                 penalties[p] = self.penalties.along(y, STEPS[p], self.upward);
+                if let Some(all) = self.slants {
+                    slants[p] = all.along(y, STEPS[p], self.upward);
+                }
                 to[p] = if i + 1 == rows && !self.exit.is_null() {
                     self.exit.add(p * edge + depth)
                 } else {
@@ -129,6 +138,9 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let mut before = [zero; MAX];
             if Self::FOLLOWED > PATHS {
                 penalties[PATHS] = self.penalties.across(y);
+                if let Some(all) = self.slants {
+                    slants[PATHS] = all.across(y);
+                }
                 if first > 0 {
                     for (c, before) in before[..chunks].iter_mut().enumerate() {
                         *before = V::load(rightwards.add(c * V::N));
@@ -140,14 +152,26 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let kept_row = self.ring.add(r * ring * kept * depth);
             let piece = self.winner.piece();
 
+            // Extended vectors of a pixel.
+            let mut extended = [[zero; MAX]; PATHS];
             for x in first..end {
                 let mut least = [zero; MOST];
                 let mut p2 = [zero; MOST];
                 let mut below = [zero; MOST];
                 let mut here = [zero; MOST];
+                let mut source = [std::ptr::null::<u8>(); PATHS];
                 for p in 0..PATHS {
-                    let from = from[p].add(x * depth);
+                    let mut from = from[p].add(x * depth);
                     least[p] = V::least_of(from, chunks);
+                    let slant = if follows_surface { sign * *slants[p].add(x) as i8 } else { 0 };
+                    if slant != 0 {
+                        for (c, vector) in extended[p][..chunks].iter_mut().enumerate() {
+                            *vector = V::load(from.add(c * V::N));
+                        }
+                        extend(&mut extended[p][..chunks], slant);
+                        from = extended[p].as_ptr().cast();
+                    }
+                    source[p] = from;
                     p2[p] = V::splat(*penalties[p].add(x));
                     below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up();
                     here[p] = V::load(from);
@@ -158,6 +182,10 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                         smallest = smallest.min(vector);
                     }
                     least[PATHS] = smallest.least();
+                    let slant = if follows_surface { *slants[PATHS].add(x) as i8 } else { 0 };
+                    if slant != 0 {
+                        extend(&mut before[..chunks], slant);
+                    }
                     p2[PATHS] = V::splat(*penalties[PATHS].add(x));
                     below[PATHS] = before[chunks - 1].shift_up();
                     here[PATHS] = before[0];
@@ -182,7 +210,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                     for p in 0..PATHS {
                         let at = c * V::N + x * depth;
                         let above = if c + 1 < chunks {
-                            V::load(from[p].add(at + V::N))
+                            V::load(source[p].add((c + 1) * V::N))
                         } else {
                             lowest[p].shift_down()
                         };

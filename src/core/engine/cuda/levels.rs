@@ -46,6 +46,11 @@ impl Level {
         self.params.prior.filter(|_| self.has_coarser).map_or(0, |prior| prior.strength.into())
     }
 
+    /// Reports whether paths follow the surface that the prior expects.
+    pub fn follows_surface(&self) -> bool {
+        self.params.surface && self.prior_strength() > 0
+    }
+
     pub fn window_by_texture(&self) -> bool {
         self.params.window.is_some_and(|window| window.by_texture)
     }

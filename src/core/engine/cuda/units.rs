@@ -31,9 +31,12 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     units.extend(temporal_units(job));
     units.extend(information(job.params));
     for level in &levels {
-        let named = |unit: Unit| Unit { name: level.unit(&unit.name), ..unit };
-        units.extend(support(level).into_iter().map(named));
-        units.extend(matching(&level.job(job), device).into_iter().map(named));
+        let of_level = |unit: Unit| {
+            let unit = unit.define("SURFACE", u32::from(level.follows_surface()));
+            Unit { name: level.unit(&unit.name), ..unit }
+        };
+        units.extend(support(level).into_iter().map(of_level));
+        units.extend(matching(level, &level.job(job), device).into_iter().map(of_level));
     }
     units
 }
@@ -158,17 +161,17 @@ fn blended(unit: Unit, level: &Level) -> Unit {
         .define("PRIOR_STRENGTH", level.prior_strength())
 }
 
-fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
+fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = VectorLayout::of(params.range.count);
-    let mut units = vec![pixel_cost("compute_features.cu", params, lanes).pixelwise()];
+    let features = pixel_cost("compute_features.cu", params, lanes).pixelwise();
+    let mut units = vec![blended(features, level)];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
-                units.push(
-                    aggregation("aggregate_paths.cu", params, lanes).define("WARPS", PLAIN_WARPS),
-                );
+                let paths = aggregation("aggregate_paths.cu", params, lanes);
+                units.push(blended(paths.define("WARPS", PLAIN_WARPS), level));
             }
             let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)

@@ -55,7 +55,7 @@ fn along(
 }
 
 /// Sum of the differences between the pixels of a pair and the centre, if they lie on one surface.
-fn pair_step(own: i16, pair: [i16; 2]) -> Option<i16> {
+pub fn pair_step(own: i16, pair: [i16; 2]) -> Option<i16> {
     let is_known = own != INVALID && pair.iter().all(|&value| value != INVALID);
     let step: i32 = pair.iter().map(|&value| i32::from(value) - i32::from(own)).sum();
     (is_known && step.abs() <= i32::from(PAIR_STEP_MAX)).then_some(step as i16)

@@ -192,6 +192,14 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Smoothness")
         .offers(&["auto", "0", "4", "5", "8", "16"])
         .last(),
+    Row::names("surface", "coarse", &["off", "coarse"])
+        .flag(MATCHING, "--surface", "off|coarse")
+        .help("Surface along which disparity steps are free, so that slants stay whole.")
+        .about(&[
+            "None: every step costs `p1` or `p2`",
+            "That of the coarser level, where it is known and flat; needs `prior`",
+        ])
+        .knob("Smoothness"),
     Row::whole("p1", AUTO, U8, BYTE)
         .follows_cost(|of| of.p1.into())
         .flag(MATCHING, "--p1", "COST|auto")

@@ -50,6 +50,7 @@ impl Builder<'_> {
             args.extend([
                 Arg::Buffer(costs.guide),
                 costs.penalties,
+                Arg::Buffer(costs.blends),
                 Arg::I32(dx),
                 Arg::I32(dy),
                 Arg::I32(i32::from(i == 0)),

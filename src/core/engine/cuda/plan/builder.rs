@@ -56,7 +56,7 @@ pub(super) struct Texture {
 /// Output of `compute_features.cu` (`cost.cuh`).
 #[derive(Clone, Copy)]
 pub(super) struct Features {
-    /// Words of the left picture's pixels, with the penalties of the paths down, up and across.
+    /// Words of the left picture's pixels, with the penalties and slants of the paths down, up and across.
     pub down: BufferId,
     pub up: BufferId,
     pub across: BufferId,
@@ -69,6 +69,8 @@ pub(super) struct Features {
     /// The guide picture of P2, and the table of P2 by brightness step.
     pub guide: BufferId,
     pub penalties: Arg,
+    /// Support of each pixel's cost, which holds the expected candidates.
+    pub blends: BufferId,
 }
 
 /// Stage in timing reports: cost features.

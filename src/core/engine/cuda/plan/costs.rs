@@ -18,7 +18,7 @@ impl Builder<'_> {
     /// Computes the matching costs, or their features if the aggregation computes them.
     pub fn compute_costs(&mut self) -> Features {
         let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
-        let features = self.features();
+        let features = self.features(blends);
         if self.params.is_local() || !is_stored(self.params) {
             return features;
         }
@@ -32,8 +32,8 @@ impl Builder<'_> {
         Features { base: volume, ..features }
     }
 
-    /// Computes the cost features of both pictures, and the penalties.
-    pub fn features(&mut self) -> Features {
+    /// Computes the cost features of both pictures, the penalties, and the slants of the expected surface.
+    fn features(&mut self, blends: Option<BufferId>) -> Features {
         let guide = match self.params.guide() {
             Guide::Picture => self.pictures[0],
             Guide::Smoothed => self.smoothed(),
@@ -56,6 +56,8 @@ impl Builder<'_> {
             row,
             guide,
             penalties: table,
+            // It is read only if paths follow a surface, which the support then holds.
+            blends: blends.unwrap_or(guide),
         };
         let kernel = self.kernel("compute_features", "compute_features");
         let [left, right] = self.pictures;
@@ -73,6 +75,7 @@ impl Builder<'_> {
             Arg::Buffer(features.across),
             Arg::Buffer(features.base),
             Arg::Buffer(features.matching),
+            Arg::Buffer(features.blends),
         ];
         let grid = [row.div_ceil(BLOCK_THREADS), self.height];
         self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
