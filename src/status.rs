@@ -126,7 +126,7 @@ impl RunStatus {
             running: progress.elapsed().as_secs_f64(),
             frames: progress.frames(),
             unpaired: progress.unpaired_frames(),
-            pairs: count(&progress.pairs),
+            pairs: count(&progress.pairs) + parts.dropped_before,
             counts: Counts {
                 dropped: count(&counters.dropped_pairs) + parts.dropped_before,
                 matched: count(&progress.matched),
