@@ -26,7 +26,7 @@
 #define P2_DIAGONAL_FROM_RIGHT 3
 #define P2_HORIZONTAL_FROM_LEFT 1
 #define P2_HORIZONTAL_FROM_RIGHT 2
-// Where paths follow an expected surface (SURFACE), costs are stored, so that nobody needs the
+// If paths follow an expected surface (SURFACE), costs are stored, so that nobody needs the
 // intensity with P2 of the downward or upward paths. Its byte, or the last one of the horizontal
 // paths, then holds the slants, two bits a path.
 #define SLANTS INTENSITY

@@ -86,7 +86,7 @@ compiles() {
         cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
 }
 
-# What needs no clock, beside the tests. They are there first, because Cargo builds one thing at a time.
+# Checks without a clock run beside the tests. They begin first, because Cargo builds one thing at a time.
 without_clocks() {
     until [[ -e $scratch/tests.end ]] || grep -qs '^     Running' "$scratch/tests"; do sleep 1; done
     "$@"

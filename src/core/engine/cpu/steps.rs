@@ -1,4 +1,4 @@
-//! What a path finds between two neighbouring pixels: P2, and the slant of the expected surface
+//! Steps of a path between two neighbouring pixels: P2, and the slant of the expected surface
 //! ([`crate::matching::prior::slant`]). For paths in bands, prepared once per pair for two to four uses.
 
 use super::geometry::Geometry;

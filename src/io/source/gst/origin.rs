@@ -1,4 +1,4 @@
-//! Where the data of a pipeline comes from: whether that delivers at its own pace, and what to check if it
+//! Origin of a pipeline's data: whether it delivers at its own pace, and what to check if it
 //! delivers nothing.
 
 use gstreamer as gst;
