@@ -11,7 +11,7 @@ mod program;
 #[cfg(test)]
 mod schema_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use serde::Deserialize;
 

@@ -134,13 +134,6 @@ fn run_without_a_source_explains_the_choices() {
 }
 
 #[test]
-#[cfg(not(feature = "ros2"))]
-fn a_program_without_ros_2_names_the_feature() {
-    let message = refuses(&mut stereod(&["run", "--demo", "--headless", "--ros2", "/front"]));
-    assert!(message.contains("feature `ros2`"), "{message}");
-}
-
-#[test]
 fn wrong_usage_is_refused() {
     for (arguments, part) in [
         (&["benhc"][..], "bench"),

@@ -31,7 +31,10 @@ const FACES: [fn(&Settings) -> Bound; 5] =
     [graph::bind, window::bind, server::metrics, server::page, service::bind];
 
 #[cfg(not(feature = "ros2"))]
-mod graph {
+use no_graph as graph;
+
+#[cfg(any(test, not(feature = "ros2")))]
+mod no_graph {
     use super::{Bound, Error, Settings, absent};
 
     pub fn bind(settings: &Settings) -> Bound {
@@ -56,7 +59,7 @@ mod server {
 }
 
 /// Fails if a face is wanted that this program was built without.
-#[cfg(not(all(feature = "ros2", feature = "serve")))]
+#[cfg(any(test, not(all(feature = "ros2", feature = "serve"))))]
 fn absent(is_wanted: bool, error: Error) -> Bound {
     if is_wanted { Err(error) } else { Ok(None) }
 }
@@ -160,3 +163,16 @@ pub type Joined = Option<Arc<dyn Viewer>>;
 
 /// A face that the settings or the environment ask for.
 pub type Bound = Result<Option<Box<dyn Face>>, Error>;
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::tests::settings;
+
+    #[test]
+    fn a_program_without_ros_2_names_the_feature() {
+        let bound = super::no_graph::bind(&settings(&["ros2.namespace=/front"]));
+        let message = bound.err().expect("nobody can bind it").to_string();
+        assert!(message.contains("feature `ros2`"), "{message}");
+        assert!(super::no_graph::bind(&settings(&[])).is_ok_and(|face| face.is_none()));
+    }
+}
