@@ -11,8 +11,8 @@
 
 // One direction (dx, dy), up to two pixels either way. Paths begin where the pixel before lies
 // outside: in the first |dy| rows in sight and, below those, in the first |dx| columns. The table
-// of penalties says P2 by the step of brightness in the guide; `blends` is read with SURFACE. `first` says that the sums hold
-// nothing yet.
+// of penalties says P2 by the step of brightness in the guide; `blends` is read with SURFACE.
+// `first` says that the sums hold nothing yet.
 //
 // Grid: [paths / (WARP_PIXELS * WARPS)].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
