@@ -15,6 +15,7 @@ use super::parameters::Given;
 use crate::raised;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use stereod_core::matcher;
+use stereod_core::picture::floats::floats;
 use stereod_core::pool::Pooled;
 
 /// An array that is made on first use.
@@ -101,6 +102,13 @@ impl Disparity {
     #[getter]
     fn disparity(&self, py: Python<'_>) -> Py<PyArray2<f32>> {
         self.kept(py, &self.pixels, || self.disparity.disparity_px())
+    }
+
+    /// float32: disparity in pixels without its steps of 1/16 px, as in files of floats; within 1/32 px
+    /// of `disparity`; NaN if unknown.
+    fn smooth(&self, py: Python<'_>) -> Py<PyArray2<f32>> {
+        let smooth = py.detach(|| floats(self.disparity.map()));
+        array2(py, smooth, self.width())
     }
 
     /// uint8: confidence, 1 to 255: right within 1 px with the probability c / 255; 0 if the disparity is

@@ -251,6 +251,8 @@ def test_a_pickled_result_keeps_cameras_and_masks(scene):
     again = copy.deepcopy(pickle.loads(pickle.dumps(d)))
     assert again.confidence is None and repr(again) == repr(d)
     np.testing.assert_array_equal(again.points(), d.points())
+    rounded = np.round(16 * np.nan_to_num(again.smooth(), nan=stereod.INVALID / 16))
+    np.testing.assert_array_equal(rounded, d.raw)
     assert (matcher.right_map(again) == matcher.right_map(d)).all()
     kind, (state,) = d.__reduce__()
     for wrong in [state[2][:5], state[2][:0], state[2][:, :0]]:

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::files;
 use crate::frame::{DisparityMap, Image, StereoGeometry};
 use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
+use crate::picture::floats::floats;
 
 /// Property of points with a known confidence: standard deviation of z in metres, provided that the disparity
 /// is right within 1 px; NaN if unknown.
@@ -150,9 +151,10 @@ fn points(
     options: CloudOptions,
     colour: impl Fn(usize, usize) -> [u8; 3],
 ) -> Vec<Point> {
-    let point = |pixel: usize| {
+    let point = |(pixel, disparity): (usize, f32)| {
         let (x, y) = (pixel % map.width(), pixel / map.width());
-        let disparity = f64::from(map.at(x, y)?);
+        let disparity = f64::from(disparity);
+        // None if the disparity is unknown, i.e. NaN.
         let [right, down, forward] = geometry.point_m(x as f64, y as f64, disparity)?;
         if !options.takes(forward) {
             return None;
@@ -170,7 +172,7 @@ fn points(
             deviation: deviation.map_or(f32::NAN, |metres| metres as f32),
         })
     };
-    let pixels = (0..map.values().len()).map(point);
+    let pixels = floats(map).into_iter().enumerate().map(point);
     let points: Vec<Point> = match options.outliers {
         None => pixels.flatten().collect(),
         Some(ratio) => {

@@ -10,6 +10,7 @@ use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use stereod_core::files;
 use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use stereod_core::matching::confidence::{DEVIATION_LIMITS, deviation_px};
+use stereod_core::picture::floats::floats;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png::{self, DisparityPng};
 
@@ -99,6 +100,8 @@ impl<'a> Still<'a> {
     ///   and `confidence` from 0 to 1, as far as they are known; unknown = disparity 0 at infinity;
     /// - `.pgm`: 8 bits, [`pgm_factor`] and offset in the header's comment, 0 = unknown.
     ///
+    /// Floats are without the steps of 1/16 px ([`floats`]).
+    ///
     /// [`Encoding::for_range`]: stereod_core::picture::encoding::Encoding::for_range
     pub fn write(&self, path: &Path) -> Result<()> {
         let format = match self.depth {
@@ -128,35 +131,27 @@ impl<'a> Still<'a> {
     /// Returns disparity in pixels, or depth in metres if that is written; row by row.
     fn floats(&self, unknown: f32) -> impl Iterator<Item = f32> {
         let geometry = self.geometry.filter(|_| self.depth.is_some());
-        self.map.values().iter().map(move |&value| match (value, geometry) {
-            (INVALID, _) => unknown,
-            (value, Some(geometry)) => metres(geometry, value).unwrap_or(unknown),
-            (value, None) => f32::from(value) / SUBPIXEL as f32,
+        floats(self.map).into_iter().map(move |disparity| match geometry {
+            Some(geometry) => metres(geometry, disparity).unwrap_or(unknown),
+            None if disparity.is_nan() => unknown,
+            None => disparity,
         })
     }
 
     fn exr(&self) -> Result<Vec<u8>> {
-        let known = |value: &i16| *value != INVALID;
-        let values = self.map.values();
-        let disparity = values.iter().map(|value| match known(value) {
-            true => f32::from(*value) / SUBPIXEL as f32,
-            false => 0.0,
-        });
+        let floats = floats(self.map);
+        let disparity = floats.iter().map(|&float| if float.is_nan() { 0.0 } else { float });
         let mut channels = vec![channel("disparity", disparity.collect())];
         let mut comment = None;
         if let Some(geometry) = self.geometry {
-            let depth = values.iter().map(|value| {
-                let metres = metres(geometry, *value).filter(|_| known(value));
-                metres.unwrap_or(f32::INFINITY)
-            });
+            let depth = floats.iter().map(|&px| metres(geometry, px).unwrap_or(f32::INFINITY));
             channels.push(channel("Z", depth.collect()));
         }
         if let (Some(geometry), Some(confidence)) = (self.geometry, self.confidence) {
-            let pixels = values.iter().zip(confidence.pixels());
-            let deviation = pixels.map(|(&value, &confidence)| {
-                let disparity = f64::from(value) / f64::from(SUBPIXEL);
+            let pixels = floats.iter().zip(confidence.pixels());
+            let deviation = pixels.map(|(&disparity, &confidence)| {
                 let metres = deviation_px(confidence)
-                    .and_then(|px| geometry.depth_deviation_m(disparity, px));
+                    .and_then(|px| geometry.depth_deviation_m(f64::from(disparity), px));
                 metres.map_or(f32::INFINITY, |metres| metres as f32)
             });
             channels.push(channel("Z_std", deviation.collect()));
@@ -216,9 +211,9 @@ fn encode_exr(
     Ok(file.into_inner())
 }
 
-fn metres(geometry: &StereoGeometry, value: i16) -> Option<f32> {
-    let disparity = f64::from(value) / f64::from(SUBPIXEL);
-    geometry.depth_m(disparity).map(|metres| metres as f32)
+/// Returns the depth of a disparity; none of NaN, which is unknown.
+fn metres(geometry: &StereoGeometry, disparity: f32) -> Option<f32> {
+    geometry.depth_m(f64::from(disparity)).map(|metres| metres as f32)
 }
 
 pub fn check_png_name(path: &Path) -> Result<()> {
