@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the temporal stages (docs/accuracy.md, "Temporal denoising") with the program itself: the error of
-shifts, the flicker of a static scene in noise, the loss by noise in the demo scene and in clips of moving rigs, and
-the movers found in a star field.
+shifts, the flicker of a static scene in noise and of a video, the loss by noise in the demo scene and in clips of
+moving rigs, and the movers found in a star field.
 
 Needs numpy, OpenCV (cv2) and gst-launch-1.0. Prints tables in Markdown."""
 
@@ -78,6 +78,14 @@ def shifts(stereod, pictures, sigmas):
         print(f"| {pathlib.Path(path).parent.name or path} | " + " | ".join(cells) + " |", flush=True)
 
 
+def known_and_flicker(maps):
+    """Returns the known, changing and blinking shares of maps in 1/256 px, in a row of a table."""
+    known = maps > 0
+    changes = known[1:] & known[:-1] & (np.abs(np.diff(maps.astype(int), axis=0)) > 256)
+    blinks = known[1:] != known[:-1]
+    return " | ".join(f"{100 * share.mean():.2f} %" for share in (known, changes, blinks))
+
+
 def flicker(stereod, left, right, sigmas, modes):
     """Prints density and flicker of a static scene in fresh noise."""
     eyes = {"left": left, "right": right}
@@ -93,13 +101,26 @@ def flicker(stereod, left, right, sigmas, modes):
             for mode in modes:
                 video = f"{folder}/map.mkv"
                 run(stereod, *sources(folder), "-d", 64, *mode.split(), "--record", video)
-                maps = numbers(video, (width, height))[24:].astype(int)
-                known = maps > 0
-                both = known[1:] & known[:-1]
-                changes = both & (np.abs(np.diff(maps, axis=0)) > 256)
-                blinks = known[1:] != known[:-1]
-                shares = [100 * share.mean() for share in (known, changes, blinks)]
-                print(f"| {sigma} | {mode or 'off'} | " + " | ".join(f"{s:.2f} %" for s in shares) + " |")
+                maps = numbers(video, (width, height))[24:]
+                print(f"| {sigma} | {mode or 'off'} | {known_and_flicker(maps)} |")
+
+
+def seconds(stereod, left, right, modes):
+    """Prints density and flicker of the 30 frames of a video with the least and with the most motion."""
+    pictures = np.array(pictures_of(left))
+    motion = (cv2.absdiff(pictures[1:], pictures[:-1]) > 12).mean(axis=(1, 2))
+    # The filters remember nothing in the first second.
+    moved = {start: motion[start : start + 29].mean() for start in range(30, len(pictures) - 29, 30)}
+    print("\n| first frame | pixels that change | | known | changes by more than 1 px | blinks |")
+    print("| --- " * 6 + "|")
+    with tempfile.TemporaryDirectory() as folder:
+        for mode in modes:
+            video = f"{folder}/map.mkv"
+            run(stereod, "--left", left, "--right", right, "-d", 64, *mode.split(), "--record", video)
+            maps = numbers(video, pictures.shape[:0:-1])
+            for start in [min(moved, key=moved.get), max(moved, key=moved.get)]:
+                row = known_and_flicker(maps[start : start + 30])
+                print(f"| {start} | {100 * moved[start]:.1f} % | {mode or 'off'} | {row} |", flush=True)
 
 
 def demo(stereod, sigmas, modes):
@@ -244,6 +265,7 @@ def main():
     parser.add_argument("--stereod", default="target/release/stereod", help="the program")
     parser.add_argument("--shifts", nargs="+", metavar="PICTURE", help="pictures that are shifted")
     parser.add_argument("--flicker", nargs=2, metavar=("LEFT", "RIGHT"), help="a rectified pair that stands still")
+    parser.add_argument("--seconds", nargs=2, metavar=("LEFT", "RIGHT"), help="rectified videos of a rig that stands still")
     parser.add_argument("--demo", action="store_true", help="the demo scene")
     parser.add_argument("--clip", nargs=2, metavar=("LEFT", "RIGHT"), help="patterns such as 'clip/*/left.png', or videos")
     parser.add_argument("--truth", metavar="PATTERN", help="the clip's: 16-bit PNG, disparity * 256, 0 = unknown")
@@ -256,6 +278,8 @@ def main():
         shifts(options.stereod, options.shifts, [0, 5, 10])
     if options.flicker:
         flicker(options.stereod, *options.flicker, [5, 10, 20], modes)
+    if options.seconds:
+        seconds(options.stereod, *options.seconds, modes)
     if options.demo:
         demo(options.stereod, [5, 10], ["", "--temporal denoise", "--temporal denoise --steady 4"])
     if options.clip:
