@@ -26,6 +26,7 @@ mod plane;
 mod reach;
 mod reconnect;
 mod references;
+mod sender_times;
 mod stills;
 mod stream;
 mod time_jumps;
