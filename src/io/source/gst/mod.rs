@@ -13,6 +13,7 @@ mod found;
 mod frame_packed;
 mod input;
 mod inspect;
+mod interleaved;
 mod length;
 mod libav;
 mod limits;
