@@ -5,6 +5,7 @@ mod kinds;
 mod pairing;
 mod reconnecting;
 mod recorded;
+mod sender_clocks;
 
 use std::ops::ControlFlow;
 use std::path::Path;

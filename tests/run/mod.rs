@@ -15,6 +15,7 @@ mod messages;
 mod metrics;
 mod outputs;
 mod over_http;
+mod over_rtsp;
 mod parts;
 mod ranges;
 mod recording;

@@ -200,7 +200,11 @@ fn modes(modes: &[Mode]) -> Vec<String> {
         }
         match lines.iter_mut().find(|(code, _)| *code == mode.code) {
             Some((_, line)) => *line += &format!("; {text}"),
-            None => lines.push((mode.code, format!("{:<4}  {text}", code_text(mode.code)))),
+            None => {
+                let is_both = mode.format().is_some_and(|format| format.views() == 2);
+                let both = if is_both { "both views, for --side-by-side: " } else { "" };
+                lines.push((mode.code, format!("{:<4}  {both}{text}", code_text(mode.code))));
+            }
         }
     }
     others.dedup();

@@ -162,7 +162,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ..Row::names(
             "format",
             "auto",
-            &["auto", "grey", "nv12", "yuyv", "uyvy", "y16", "mjpg", "h264"],
+            &["auto", "grey", "nv12", "yuyv", "uyvy", "y16", "y8i", "y12i", "mjpg", "h264"],
         )
         .in_batch(InBatch::Free)
         .flag(CAMERAS, "--format", "FORMAT")

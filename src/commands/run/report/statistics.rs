@@ -281,9 +281,15 @@ fn write_live(live: &LiveSummary, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if live.by_arrival {
         write!(f, "\n  between the views: times unknown, paired by arrival")?;
     }
-    if let Some(difference) = live.synchronisation.and_then(|known| known.difference_ms) {
+    let Some(known) = live.synchronisation else { return Ok(()) };
+    if let Some(difference) = known.difference_ms {
         let (p50, p95, max) = (difference.p50, difference.p95, difference.max);
         write!(f, "\n  between the views p50 {p50:.2} ms, p95 {p95:.2} ms, at most {max:.2} ms")?;
+    }
+    if let (Some(clock), Some(ms)) = (known.sender_clock, known.arrival_ms) {
+        let when = if ms < 0.0 { "before" } else { "after" };
+        write!(f, "\n  paired by the cameras' {clock} clocks; the right view arrives ")?;
+        write!(f, "{:.1} ms {when} the left one", ms.abs())?;
     }
     Ok(())
 }

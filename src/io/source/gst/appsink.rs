@@ -17,8 +17,10 @@ use super::message;
 use super::options::{GstOptions, Keep};
 use super::packing;
 use super::plane::{self, ViewLayout, Views};
+use super::sender_times;
 use super::time_jumps::Jumps;
 use crate::source::live::EyeState;
+use crate::source::pairing::sender_clocks::SenderTime;
 use stereod_core::picture::tone::Tone;
 use stereod_core::thread::locked;
 
@@ -30,6 +32,8 @@ const INTERLACED: gst::BufferFlags =
 pub(super) struct Frame {
     pub(super) views: Views,
     pub(super) times: Times,
+    /// Time of capture by the sender's clock, if it states one.
+    pub(super) sender: Option<SenderTime>,
     /// Time on the stream's clock. The stream's owner derives it from one of `times`.
     pub(super) timestamp: Option<Duration>,
     /// Moment of arrival, or of capture for a live frame with a plausible time.
@@ -417,7 +421,8 @@ impl FrameCopier {
             stream: own(segment.and_then(|segment| segment.to_stream_time(pts))),
             running: own(segment.and_then(|segment| segment.to_running_time(pts))),
         };
-        Ok(Some(Box::new(Frame { views, times, timestamp: None, arrived })))
+        let sender = sender_times::stated(buffer);
+        Ok(Some(Box::new(Frame { views, times, sender, timestamp: None, arrived })))
     }
 }
 

@@ -11,7 +11,7 @@ use super::plane::ViewLayout;
 use crate::source::Unavailable;
 use crate::source::pictures::Pictures;
 use crate::source::spec::StreamSpec;
-use crate::source::v4l2::{self, CameraRequest, Format, Offer, Pick};
+use crate::source::v4l2::{self, CameraRequest, Format, Mode, Offer, Pick};
 
 /// Largest frame of a view that is chosen without a request, in pixels.
 const LIMIT: (u32, u32) = (1280, 720);
@@ -80,6 +80,13 @@ fn unstable_name(name: &str, by_path: Option<PathBuf>) -> Option<String> {
     })
 }
 
+/// Returns the modes that fit a layout. In its other formats, a camera of interleaved views shows only one.
+fn modes_for(layout: ViewLayout, modes: &[Mode]) -> Vec<Mode> {
+    let has_both = |mode: &Mode| mode.format().is_some_and(|format| format.views() == 2);
+    let both = layout == ViewLayout::SideBySide && modes.iter().any(has_both);
+    modes.iter().filter(|mode| has_both(mode) == both).cloned().collect()
+}
+
 /// Chooses the modes and logs the choice with its reason.
 fn choose(
     cameras: &[(&str, v4l2::Opened)],
@@ -89,9 +96,18 @@ fn choose(
     if cameras.is_empty() {
         return Ok(Vec::new());
     }
+    let modes: Vec<Vec<Mode>> =
+        cameras.iter().map(|(_, camera)| modes_for(layout, &camera.modes)).collect();
+    for ((name, camera), modes) in cameras.iter().zip(&modes) {
+        ensure!(
+            !modes.is_empty() || camera.modes.is_empty(),
+            "{name} delivers both views in each frame: give it as `--side-by-side {name}`"
+        );
+    }
     let offers: Vec<Offer> = cameras
         .iter()
-        .map(|(name, camera)| Offer { name, modes: &camera.modes, bus: camera.bus })
+        .zip(&modes)
+        .map(|((name, camera), modes)| Offer { name, modes, bus: camera.bus })
         .collect();
     let both = |(width, height): (u32, u32)| match layout {
         ViewLayout::Whole => (width, height),
@@ -121,11 +137,11 @@ fn choose(
 pub(super) fn caps(pick: &Pick) -> gst::Caps {
     let raw = |name: &str| gst::Caps::builder("video/x-raw").field("format", name);
     let builder = match pick.format {
-        Format::Grey => raw("GRAY8"),
+        Format::Grey | Format::Y8i => raw("GRAY8"),
         Format::Nv12 => raw("NV12"),
         Format::Yuyv => raw("YUY2"),
         Format::Uyvy => raw("UYVY"),
-        Format::Y16 => raw("GRAY16_LE"),
+        Format::Y16 | Format::Y12i => raw("GRAY16_LE"),
         Format::Mjpg => gst::Caps::builder("image/jpeg"),
         Format::H264 => gst::Caps::builder("video/x-h264"),
     };
@@ -151,12 +167,39 @@ mod tests {
             (Format::Yuyv, "video/x-raw, format=(string)YUY2, "),
             (Format::Grey, "video/x-raw, format=(string)GRAY8, "),
             (Format::Y16, "video/x-raw, format=(string)GRAY16_LE, "),
+            (Format::Y8i, "video/x-raw, format=(string)GRAY8, "),
+            (Format::Y12i, "video/x-raw, format=(string)GRAY16_LE, "),
             (Format::Mjpg, "image/jpeg, "),
         ] {
             let pick = Pick { format, width: 640, height: 480, rate };
             let expected = "width=(int)640, height=(int)480, framerate=(fraction)30000/1001";
             assert_eq!(caps(&pick).to_string(), format!("{text}{expected}"));
         }
+    }
+
+    #[test]
+    fn a_camera_of_interleaved_views_is_read_as_one_source_of_both() {
+        let mode = |code: &[u8; 4], width| {
+            let rates = vec![Rate { frames: 30, seconds: 1 }];
+            Mode { code: *code, width, height: 480, rates }
+        };
+        // As a RealSense D435 lists them: GREY is its left view alone.
+        let all =
+            [mode(b"GREY", 640), mode(b"UYVY", 640), mode(b"Y8I ", 1280), mode(b"Y12I", 1280)];
+        let camera = |modes: &[Mode]| v4l2::Opened {
+            node: "/dev/video2".into(),
+            bus: None,
+            modes: modes.to_vec(),
+        };
+        let picks = |modes: &[Mode], layout| {
+            choose(&[("/dev/video2", camera(modes))], layout, &CameraRequest::default())
+        };
+        let [pick] = picks(&all, ViewLayout::SideBySide).unwrap()[..] else { panic!() };
+        assert_eq!((pick.format, pick.width), (Format::Y8i, 1280));
+        let [pick] = picks(&all, ViewLayout::Whole).unwrap()[..] else { panic!() };
+        assert_eq!((pick.format, pick.width), (Format::Grey, 640));
+        let refusal = picks(&all[2..], ViewLayout::Whole).unwrap_err().to_string();
+        assert!(refusal.contains("give it as `--side-by-side /dev/video2`"), "{refusal}");
     }
 
     #[test]

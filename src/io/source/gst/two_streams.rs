@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use gstreamer as gst;
@@ -19,6 +19,7 @@ use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
 use crate::source::live::LiveState;
+use crate::source::pairing::sender_clocks::{Change, SenderClocks};
 use crate::source::pairing::skew::SkewCheck;
 use crate::source::pairing::synchronisation::Remark;
 use crate::source::pairing::{PairBy, Pairer, Pairing};
@@ -83,6 +84,7 @@ pub(super) fn open(
         state,
         by_number: options.pair_by == PairBy::Index,
         by_arrival,
+        clocks: SenderClocks::default(),
         delays: [delay(offset.saturating_neg()), delay(offset)],
         first: [None; 2],
         is_moved: false,
@@ -228,6 +230,8 @@ struct TwoStreams {
     by_number: bool,
     /// True if a view has only times of arrival, so that nothing is known of its clock.
     by_arrival: bool,
+    /// Clocks of network cameras.
+    clocks: SenderClocks,
     /// Time added to each view's frames before pairing.
     delays: [Duration; 2],
     /// Times of the first frames.
@@ -254,7 +258,9 @@ impl TwoStreams {
         let index = stream.index();
         match stream.receive(wait) {
             Received::Frame(frame) => {
-                let Frame { views: Views::One(image), timestamp, arrived, .. } = *frame else {
+                let frame = *frame;
+                let (timestamp, arrived) = self.time_by_sender(eye, &frame);
+                let Views::One(image) = frame.views else {
                     // A stream of one view has no second one.
                     return false;
                 };
@@ -272,6 +278,30 @@ impl TwoStreams {
             }
             Received::Nothing => false,
         }
+    }
+
+    /// Returns the time of a frame and the moment of its capture, by the senders' clocks if they are usable.
+    fn time_by_sender(&mut self, eye: usize, frame: &Frame) -> (Option<Duration>, Instant) {
+        let &Frame { timestamp, arrived, sender, .. } = frame;
+        let has_clock = self.info.live && !self.by_arrival && !self.by_number;
+        let Some(own) = timestamp.filter(|_| has_clock) else { return (timestamp, arrived) };
+        let was_used = self.clocks.in_use().is_some();
+        let (time, change) = self.clocks.time(Eye::BOTH[eye], own, sender);
+        if let Some(change) = change {
+            match change {
+                Change::BySender { .. } => tracing::info!("{change}"),
+                Change::Apart { .. } | Change::Unlike { .. } => tracing::warn!("{change}"),
+            }
+        }
+        if self.clocks.in_use().is_some() != was_used {
+            self.pairer.change_clock();
+            self.state.synchronisation().change_clock();
+        }
+        if sender.is_some() {
+            self.state.synchronisation().note_sender(self.clocks.in_use());
+        }
+        let earlier = own.saturating_sub(time);
+        (Some(time), arrived.checked_sub(earlier).unwrap_or(arrived))
     }
 
     /// Counts the remaining frames of a view after its partner has ended.
@@ -296,6 +326,7 @@ impl TwoStreams {
         for (eye, stream) in Eye::BOTH.into_iter().zip(&mut self.streams) {
             if stream.is_lost() {
                 self.pairer.abandon(eye);
+                self.clocks.note_lost(eye);
             }
             if stream.take_returned() {
                 stream.skip_to(highest);

@@ -11,6 +11,7 @@ use gstreamer::prelude::*;
 use super::appsink::Shared;
 use super::camera;
 use super::input::{Camera, Input};
+use super::interleaved;
 use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
@@ -108,6 +109,12 @@ impl Wiring {
         for complaint in v4l2::prepare(&camera.name, &camera.controls)? {
             tracing::warn!("{}: {complaint}", camera.name);
         }
+        if camera.pick.format.views() == 2 {
+            let source = interleaved::source(camera, self.shared.clone())?;
+            pipeline.add(&source)?;
+            source.static_pad("src").context("no pad to link")?.link(&self.target)?;
+            return Ok(());
+        }
         let source = element("v4l2src")?;
         source.set_property("device", &camera.name);
         let filter = element("capsfilter")?;
@@ -127,7 +134,7 @@ impl Wiring {
                 filter.link(&decoder)?;
                 decoder
             }
-            Format::Grey | Format::Nv12 | Format::Yuyv | Format::Uyvy | Format::Y16 => filter,
+            _ => filter,
         };
         let pad = last.static_pad("src").context("the camera has no output")?;
         pad.link(&self.target)?;

@@ -14,6 +14,7 @@
 
 pub mod pace;
 mod phase;
+pub mod sender_clocks;
 mod side;
 pub mod skew;
 pub mod synchronisation;
@@ -144,6 +145,12 @@ impl Pairer {
         }
         // A camera that is back has another phase.
         self.phase = None;
+    }
+
+    /// Marks a change of the clock of both views' times: waiting frames have no partner. A frame that is not
+    /// later than the last one by the old clock has none either, so that times of pairs rise.
+    pub fn change_clock(&mut self) {
+        Eye::BOTH.into_iter().for_each(|eye| self.abandon(eye));
     }
 
     pub fn finish(&mut self, eye: Eye) {

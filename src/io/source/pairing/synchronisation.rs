@@ -15,6 +15,8 @@ use serde::Serialize;
 pub use cadence::{Cadence, Fit};
 pub use remarks::Remark;
 use remarks::{RemarkState, phase};
+
+use super::sender_clocks;
 use stereod_core::frame::Eye;
 
 /// Longest recorded difference: ten minutes, in microseconds.
@@ -23,6 +25,8 @@ const LONGEST_US: u64 = 600_000_000;
 #[derive(Debug)]
 pub struct Synchronisation {
     cadences: [Cadence; 2],
+    /// The senders' clock by which pairs are made, and how many nanoseconds longer right frames take to arrive.
+    sender: Option<(sender_clocks::Clock, i64)>,
     /// Stated periods of the cameras, in seconds.
     nominal: [Option<f64>; 2],
     /// Absolute differences of pairs in microseconds.
@@ -66,6 +70,13 @@ pub struct Summary {
     /// Time between the two frames, over all pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference_ms: Option<Differences>,
+    /// Kind of the cameras' own clocks, if pairs are made by these: NTP, PTP or Unix time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender_clock: Option<&'static str>,
+    /// Time that right frames take longer to arrive than left ones by the cameras' own clocks, in
+    /// milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival_ms: Option<f64>,
     /// Latest state of the left camera's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<Clock>,
@@ -86,6 +97,7 @@ impl Default for Synchronisation {
     fn default() -> Self {
         Self {
             cadences: Default::default(),
+            sender: None,
             nominal: [None; 2],
             // Three significant digits; the memory does not depend on the length of the run.
             differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
@@ -100,6 +112,17 @@ impl Synchronisation {
     /// Notes the stated rates of the cameras, in frames per second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
+    }
+
+    /// Restarts with another clock of the frames' times: differences by two clocks have no common statistics.
+    pub fn change_clock(&mut self) {
+        *self = Self { nominal: self.nominal, ..Self::default() };
+    }
+
+    /// Notes the senders' clock by which pairs are made, and how many nanoseconds longer right frames take to
+    /// arrive; `None`: pairs are made by the host's clock.
+    pub fn note_sender(&mut self, sender: Option<(sender_clocks::Clock, i64)>) {
+        self.sender = sender;
     }
 
     pub fn note_frame(&mut self, eye: Eye, time: Duration) {
@@ -154,6 +177,8 @@ impl Synchronisation {
         };
         let summary = Summary {
             difference_ms: self.differences(),
+            sender_clock: self.sender.map(|(clock, _)| clock.name()),
+            arrival_ms: self.sender.map(|(_, ns)| round_to(ns as f64 * 1e-6, 1e3)),
             left: clock(0),
             right: clock(1),
             phase_ms: phase.map(|(phase, _)| round_to(phase * 1e3, 1e3)),

@@ -12,7 +12,7 @@ use std::path::Path;
 use bytemuck::Zeroable;
 
 use super::controls::Panel;
-use super::modes::{Mode, Rate, rates_within, sizes_within};
+use super::modes::{Format, Mode, Rate, rates_within, sizes_within};
 use stereod_core::camera::{CameraControl, ControlKind};
 
 #[derive(Clone, Debug)]
@@ -44,17 +44,17 @@ impl ControlRange {
 }
 
 pub(super) struct Device {
-    file: File,
+    pub(super) file: File,
     /// Type of its buffers: capture, with one plane or several.
-    buffers: u32,
+    pub(super) buffers: u32,
 }
 
 /// Directions of `_IOC`, the same on all supported architectures.
-const READ: u32 = 2;
-const WRITE: u32 = 1;
+pub(super) const READ: u32 = 2;
+pub(super) const WRITE: u32 = 1;
 
 /// Returns the number of a V4L2 request that passes a `T`.
-const fn request<T>(direction: u32, number: u32) -> u32 {
+pub(super) const fn request<T>(direction: u32, number: u32) -> u32 {
     direction << 30 | (size_of::<T>() as u32) << 16 | (b'V' as u32) << 8 | number
 }
 
@@ -109,10 +109,10 @@ struct FrameInterval {
 /// `struct v4l2_format`; its content is passed back unchanged.
 #[repr(C)]
 #[derive(Clone, Copy, Zeroable)]
-struct WholeFormat {
-    kind: u32,
+pub(super) struct WholeFormat {
+    pub(super) kind: u32,
     /// The union holds pointers, which determine its alignment.
-    content: [usize; 200 / size_of::<usize>()],
+    pub(super) content: [usize; 200 / size_of::<usize>()],
 }
 
 #[repr(C)]
@@ -149,7 +149,7 @@ struct MenuQuery {
 const CAPTURE: u32 = 0x1;
 const CAPTURE_PLANES: u32 = 0x1000;
 const HAS_DEVICE_CAPS: u32 = 0x8000_0000;
-const BUFFERS_CAPTURE: u32 = 1;
+pub(super) const BUFFERS_CAPTURE: u32 = 1;
 const BUFFERS_CAPTURE_PLANES: u32 = 9;
 const DISCRETE: u32 = 1;
 const CONTROL_DISABLED: u32 = 0x1;
@@ -174,7 +174,12 @@ impl Device {
         Ok(Self { file, buffers: BUFFERS_CAPTURE })
     }
 
-    fn call<T: Zeroable>(&self, direction: u32, number: u32, value: &mut T) -> io::Result<()> {
+    pub(super) fn call<T: Zeroable>(
+        &self,
+        direction: u32,
+        number: u32,
+        value: &mut T,
+    ) -> io::Result<()> {
         loop {
             let request = request::<T>(direction, number);
             // SAFETY: the request's number carries the size of `T`, which is the kernel's structure
@@ -220,7 +225,9 @@ impl Device {
             }
             for (width, height) in self.sizes(format.code) {
                 let rates = self.rates(format.code, width, height);
-                modes.push(Mode { code: format.code, width, height, rates });
+                // Interleaved views are brought side by side.
+                let views = Format::of_code(format.code).map_or(1, Format::views);
+                modes.push(Mode { code: format.code, width: views * width, height, rates });
             }
         }
         modes
@@ -352,7 +359,7 @@ impl Panel for Device {
 }
 
 /// Returns the reason why a node cannot be opened, with the fix.
-pub(super) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "it may not be opened: add the user to the group \
              video (sudo usermod -aG video \"$USER\") and log in again"

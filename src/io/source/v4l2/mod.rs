@@ -1,10 +1,12 @@
 //! Cameras of the kernel's video interface (V4L2): their modes and controls. The frames come
-//! through GStreamer.
+//! through GStreamer, except for those of interleaved views, which it does not know.
 
 mod adjust;
+mod capture;
 mod choice;
 mod controls;
 mod device;
+mod interleaved;
 mod modes;
 mod system;
 
@@ -15,12 +17,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{anyhow, bail};
 
 pub use self::adjust::{Adjuster, Following};
+pub use self::capture::{Capture, Captured};
 pub use self::choice::{CameraRequest, Offer, Pick, UsbBus, choose};
 pub use self::controls::{Controls, KNOBS, PowerLine, Setting};
+pub use self::device::reason;
+pub use self::interleaved::separate;
 pub use self::modes::{Format, Mode, Rate, code_text};
 pub use self::system::{UsbDevice, User};
 
-use self::device::{Device, reason};
+use self::device::Device;
 use stereod_core::camera::CameraControl;
 
 const SYS: &str = "/sys";

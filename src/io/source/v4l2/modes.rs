@@ -16,22 +16,28 @@ pub enum Format {
     Uyvy,
     /// 16-bit intensity, lowest byte first; many cameras fill only the lower 10 or 12 bits.
     Y16,
+    /// 8-bit intensity of two views, their pixels in turn.
+    Y8i,
+    /// 10-bit intensity of two views, their pixels in turn, 3 bytes for both.
+    Y12i,
     Mjpg,
     H264,
 }
 
 impl Format {
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 9] = [
         Format::Grey,
         Format::Nv12,
         Format::Yuyv,
         Format::Uyvy,
         Format::Y16,
+        Format::Y8i,
+        Format::Y12i,
         Format::Mjpg,
         Format::H264,
     ];
 
-    /// Returns V4L2's name and the bytes a pixel, if it is uncompressed.
+    /// Returns V4L2's name and the bytes a pixel of a view, if it is uncompressed.
     fn row(self) -> (&'static str, Option<f64>) {
         match self {
             Format::Grey => ("GREY", Some(1.0)),
@@ -39,6 +45,8 @@ impl Format {
             Format::Yuyv => ("YUYV", Some(2.0)),
             Format::Uyvy => ("UYVY", Some(2.0)),
             Format::Y16 => ("Y16", Some(2.0)),
+            Format::Y8i => ("Y8I", Some(1.0)),
+            Format::Y12i => ("Y12I", Some(1.5)),
             Format::Mjpg => ("MJPG", None),
             Format::H264 => ("H264", None),
         }
@@ -48,6 +56,18 @@ impl Format {
     pub fn of_code(code: [u8; 4]) -> Option<Self> {
         let name = if code == *b"JPEG" { "MJPG".to_owned() } else { code_text(code) };
         Self::ALL.into_iter().find(|format| format.row().0 == name)
+    }
+
+    pub(super) fn code(self) -> [u8; 4] {
+        let mut code = *b"    ";
+        let name = self.row().0.as_bytes();
+        code[..name.len()].copy_from_slice(name);
+        code
+    }
+
+    /// Number of views in a frame: 2 if their pixels are interleaved.
+    pub fn views(self) -> u32 {
+        if matches!(self, Format::Y8i | Format::Y12i) { 2 } else { 1 }
     }
 
     /// Bytes a pixel; `None` for compressed formats.
@@ -164,8 +184,7 @@ mod tests {
     #[test]
     fn codes_and_names_agree() {
         for format in Format::ALL {
-            let code: [u8; 4] = format!("{:4}", format.to_string()).as_bytes().try_into().unwrap();
-            assert_eq!(Format::of_code(code), Some(format));
+            assert_eq!(Format::of_code(format.code()), Some(format));
         }
         assert_eq!(Format::of_code(*b"RGB3"), None);
         assert_eq!(code_text(*b"Y8  "), "Y8");

@@ -14,7 +14,7 @@ use super::super::camera_pools::CameraPools;
 use super::super::input::Input;
 use super::super::live_times::LiveTimes;
 use super::super::options::GstOptions;
-use super::super::{inspect, libav, limits, orientation, time_jumps, wiring};
+use super::super::{inspect, libav, limits, orientation, sender_times, time_jumps, wiring};
 use super::{InputStream, StreamSetup, is_recorded};
 use stereod_core::picture::orientation::Orient;
 use stereod_core::thread;
@@ -48,6 +48,7 @@ impl InputStream {
             time_jumps::watch(&pipeline, &shared.jumps);
         } else if !is_recorded(&input) {
             inspect::watch(&pipeline, &state);
+            sender_times::request(&pipeline);
         }
         let format = Arc::new(Mutex::new(Format::default()));
         let copier = FrameCopier::new(input.name(), layout, options, format.clone());

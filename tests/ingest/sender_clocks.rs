@@ -1,0 +1,129 @@
+//! Network cameras that state by their own clocks when they captured a frame. The network delays the right
+//! one by 80 ms, so by arrival each left frame is paired with the right one before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app::AppSrc;
+
+use super::*;
+
+/// Two cameras that send one numbered frame every 100 ms by RTP over UDP, with reports of their clock.
+struct Cameras {
+    ports: [u16; 2],
+    pipelines: [gst::Pipeline; 2],
+    end: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Cameras {
+    fn start() -> Self {
+        gst::init().unwrap();
+        // An even port for the frames, and the next one for the reports.
+        let free = || loop {
+            let bind = |port: u16| std::net::UdpSocket::bind(("127.0.0.1", port));
+            let port = bind(0).unwrap().local_addr().unwrap().port() & !1;
+            if bind(port).is_ok() && bind(port + 1).is_ok() {
+                return port;
+            }
+        };
+        let ports = [free(), free()];
+        let pipelines = [(ports[0], 0), (ports[1], 80_000)].map(|(port, late_us)| {
+            let text = format!(
+                "rtpbin name=b rtcp-sync-send-time=false \
+                 appsrc name=in is-live=true do-timestamp=true format=time \
+                 caps=video/x-raw,format=GRAY8,width={},height={},framerate=10/1 ! videoconvert \
+                 ! video/x-raw,format=I420 ! jpegenc ! rtpjpegpay mtu=60000 ! b.send_rtp_sink_0 \
+                 b.send_rtp_src_0 ! queue ! identity sleep-time={late_us} \
+                 ! udpsink host=127.0.0.1 port={port} sync=false async=false \
+                 b.send_rtcp_src_0 ! udpsink host=127.0.0.1 port={} sync=false async=false",
+                numbered_videos::WIDTH,
+                numbered_videos::HEIGHT,
+                port + 1
+            );
+            let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
+            pipeline.set_state(gst::State::Playing).unwrap();
+            pipeline
+        });
+        let inputs = pipelines
+            .each_ref()
+            .map(|pipeline| pipeline.by_name("in").unwrap().downcast::<AppSrc>().unwrap());
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = end.clone();
+        let thread = std::thread::spawn(move || {
+            let begun = Instant::now();
+            for number in (0..=u8::MAX).cycle() {
+                if ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                for (input, eye) in inputs.iter().zip(Eye::BOTH) {
+                    let view = numbered_videos::view(eye, number);
+                    input.push_buffer(gst::Buffer::from_slice(view.pixels().to_vec())).unwrap();
+                }
+                let period = begun.elapsed().as_millis() as u64 % 100;
+                std::thread::sleep(Duration::from_millis(100 - period));
+            }
+        });
+        Self { ports, pipelines, end, thread: Some(thread) }
+    }
+
+    fn spec(&self) -> SourceSpec {
+        let [left, right] = self.ports.map(|port| {
+            format!(
+                "rtpbin name=b udpsrc address=127.0.0.1 port={port} caps=\"application/x-rtp,media=video,\
+                 encoding-name=JPEG,clock-rate=90000,payload=26\" ! b.recv_rtp_sink_0 \
+                 udpsrc address=127.0.0.1 port={} caps=application/x-rtcp ! b.recv_rtcp_sink_0 \
+                 b. ! rtpjpegdepay ! jpegdec",
+                port + 1
+            )
+        });
+        SourceSpec::two(left, right)
+    }
+}
+
+impl Drop for Cameras {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::SeqCst);
+        self.thread.take().unwrap().join().unwrap();
+        for pipeline in &self.pipelines {
+            pipeline.set_state(gst::State::Null).unwrap();
+        }
+    }
+}
+
+#[test]
+fn frames_over_rtp_are_paired_by_the_clocks_of_their_senders() {
+    let cameras = Cameras::start();
+    let mut source = opened(&cameras.spec());
+    let state = source.live_state().expect("a live source");
+    let (begun, mut before, mut after) = (Instant::now(), 0, Vec::new());
+    let known = || state.summary().synchronisation.filter(|known| known.sender_clock.is_some());
+    source
+        .run(&Switch::default(), &mut |pair, _| {
+            let [left, right] = [&pair.left, &pair.right].map(|view| numbered_videos::read(view).1);
+            match known() {
+                Some(_) => after.push((left, right, pair.skew_ns.unwrap_or(i64::MAX))),
+                None => before += usize::from(left != right),
+            }
+            if after.len() == 20 || begun.elapsed() > Duration::from_secs(40) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(before > 5, "only {before} pairs of two moments by arrival");
+    assert_eq!(after.len(), 20, "the senders' clock was not found");
+    assert!(after.iter().all(|(left, right, _)| left == right), "{after:?}");
+    let known = known().unwrap();
+    assert_eq!(known.sender_clock, Some("NTP"));
+    let differences = known.difference_ms.unwrap();
+    assert!(differences.max < 25.0, "{differences:?}");
+    let late = known.arrival_ms.unwrap();
+    assert!((50.0..110.0).contains(&late), "{late} ms");
+    let SourceCounts { left, right, pairs, unpaired_left, unpaired_right, .. } = source.counts();
+    assert_eq!((left, right), (pairs + unpaired_left, pairs + unpaired_right));
+    assert!(unpaired_left.max(unpaired_right) < 10, "{unpaired_left} and {unpaired_right} lost");
+}
