@@ -1,5 +1,7 @@
 //! `stereod calibration`: show and convert calibrations.
 
+mod refine;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,7 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
             let (files, loaded) = read(&input)?;
             convert(&inputs(&settings, files), &loaded, output.as_deref(), format)
         }
+        CalibrationCommand::Refine(args) => refine::run(&args),
     }
 }
 

@@ -232,7 +232,7 @@ impl<'a> Cameras<'a> {
     }
 
     /// Returns the calibration for images of these sizes, and its origin. Logs both.
-    fn calibration_for(
+    pub fn calibration_for(
         &self,
         sizes: [(usize, usize); 2],
     ) -> Result<(StereoCalibration, String), Error> {
