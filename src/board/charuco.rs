@@ -1,8 +1,12 @@
-//! ChArUco boards, and boards from text.
+//! ChArUco boards and AprilGrids, and boards from text.
 
+use super::aprilgrid::FAMILY;
 use calib_targets_charuco::{CharucoBoard, CharucoBoardSpec, Dictionary, resolve_dictionary};
 
 use stereod_core::calibration::board::pattern::{BoardError, MOST_SQUARES, Pattern};
+
+/// Default distance between the tags of an AprilGrid relative to their side, as in Kalibr's examples.
+const SPACING: f64 = 0.3;
 
 /// Default side of a ChArUco marker relative to the square's.
 const MARKER_RATIO: f64 = 0.75;
@@ -58,6 +62,22 @@ fn charuco(
     Ok(pattern)
 }
 
+/// Makes an AprilGrid with these numbers of tags.
+fn aprilgrid(columns: usize, rows: usize, spacing: f64) -> Result<Pattern, BoardError> {
+    let most = markers(FAMILY).codes().len();
+    if columns.min(rows) < 2 || columns.checked_mul(rows).is_none_or(|tags| tags > most) {
+        return Err(BoardError(format!(
+            "an AprilGrid has 2 tags or more along each side and {most} in all, not {columns}x{rows}"
+        )));
+    }
+    if !(0.1..=1.0).contains(&spacing) {
+        return Err(BoardError(format!(
+            "the distance between the tags of an AprilGrid is 0.1 to 1 times their side, not {spacing}"
+        )));
+    }
+    Ok(Pattern::AprilGrid { columns, rows, spacing })
+}
+
 /// Returns the board with markers of another size, relative to the square's.
 pub fn with_marker_ratio(pattern: &Pattern, ratio: f64) -> Result<Pattern, BoardError> {
     match *pattern {
@@ -65,6 +85,9 @@ pub fn with_marker_ratio(pattern: &Pattern, ratio: f64) -> Result<Pattern, Board
             charuco(squares_x, squares_y, ratio, Some(dictionary))
         }
         Pattern::Chessboard { .. } => Err(BoardError("a chessboard has no markers".into())),
+        Pattern::AprilGrid { .. } => {
+            Err(BoardError("the side of an AprilGrid's tags is given by --square".into()))
+        }
     }
 }
 
@@ -123,7 +146,7 @@ fn named_dictionary(name: &str) -> Result<Dictionary, BoardError> {
         })
 }
 
-/// Reads `chessboard:9x6` and `charuco:11x8[:0.75[:4x4_50]]`.
+/// Reads `chessboard:9x6`, `charuco:11x8[:0.75[:4x4_50]]` and `aprilgrid:6x6[:0.3]`.
 pub fn pattern(text: &str) -> Result<Pattern, BoardError> {
     let mut parts = text.split(':');
     let kind = parts.next().unwrap_or_default();
@@ -133,8 +156,9 @@ pub fn pattern(text: &str) -> Result<Pattern, BoardError> {
     });
     let wrong = || {
         BoardError(format!(
-            "`{text}` is no board; write chessboard:9x6 (inner corners) or \
-             charuco:11x8[:MARKER/SQUARE[:DICTIONARY]] (squares), such as charuco:11x8:0.75:4x4_50"
+            "`{text}` is no board; write chessboard:9x6 (inner corners), \
+             charuco:11x8[:MARKER/SQUARE[:DICTIONARY]] (squares), such as charuco:11x8:0.75:4x4_50, or \
+             aprilgrid:6x6[:SPACING] (tags)"
         ))
     };
     let (width, height) = size.ok_or_else(wrong)?;
@@ -146,6 +170,11 @@ pub fn pattern(text: &str) -> Result<Pattern, BoardError> {
                 Some(ratio) => ratio.parse().map_err(|_| wrong())?,
             };
             charuco(width, height, ratio, parts.next())?
+        }
+        "aprilgrid" => {
+            let spacing = parts.next().filter(|spacing| !spacing.is_empty());
+            let spacing = spacing.map_or(Ok(SPACING), |part| part.parse().map_err(|_| wrong()))?;
+            aprilgrid(width, height, spacing)?
         }
         _ => return Err(wrong()),
     };
@@ -164,7 +193,7 @@ mod tests {
 
         #[test]
         fn any_name_is_a_board_or_a_message(
-            kind in prop::sample::select(vec!["chessboard", "charuco", "", "\\PC{0,8}"]),
+            kind in prop::sample::select(vec!["chessboard", "charuco", "aprilgrid", "", "\\PC{0,8}"]),
             parts in prop::collection::vec(prop_oneof![
                 "[0-9]{0,24}[xX][0-9]{0,24}", "-?[0-9.e+]{0,12}", "[0-9]x[0-9]_[0-9]{0,6}", "\\PC{0,8}",
                 Just("9x6".to_owned()), Just("nan".to_owned()), Just("0.5".to_owned()),
@@ -184,7 +213,12 @@ mod tests {
 
     #[test]
     fn boards_are_read_and_written() {
-        for text in ["chessboard:9x6", "charuco:11x8:0.75:4x4_50", "charuco:5x7:0.6:6x6_250"] {
+        for text in [
+            "chessboard:9x6",
+            "charuco:11x8:0.75:4x4_50",
+            "charuco:5x7:0.6:6x6_250",
+            "aprilgrid:6x6:0.3",
+        ] {
             assert_eq!(pattern(text).unwrap().to_string(), text);
         }
         let short = pattern("charuco:11x8").unwrap();
@@ -211,6 +245,10 @@ mod tests {
             ("charuco:11x8:much", "charuco:11x8"),
             ("charuco:11x8:0.7:9x9", "4x4_50"),
             ("charuco:20x20:0.7:4x4_50", "larger dictionary"),
+            ("aprilgrid:6x1", "2 tags or more"),
+            ("aprilgrid:25x24", "587 in all"),
+            ("aprilgrid:6x6:nan", "0.1 to 1 times"),
+            ("aprilgrid:6x6:0.3:4x4_50", "aprilgrid:6x6"),
         ] {
             let error = pattern(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");

@@ -2,7 +2,8 @@
 //!
 //! Corners and grid come from `calib-targets` (ChESS corners, Bennett and Lasenby 2014, joined by a
 //! topological grid finder). The steps that a calibration depends on are here: the exact position of each
-//! corner, its number on the board, and the sharpness of the image.
+//! corner, its number on the board, and the sharpness of the image. The tags of AprilGrids are found in
+//! `aprilgrid`.
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use calib_targets_chessboard::{
     default_chess_config, detect_corners,
 };
 
+use super::aprilgrid;
 use super::charuco::{CharucoLayout, layouts};
 use super::refine::{edge_width, refine};
 use stereod_core::calibration::board::detection::{
@@ -49,6 +51,8 @@ pub struct Detector {
     chessboard: ChessboardDetector,
     /// Layouts of the ChArUco board that are tried; empty for a chessboard.
     charuco: Vec<Charuco>,
+    /// Codes of the AprilGrid's tags; empty for other boards.
+    codes: Vec<[u64; 4]>,
     config: DetectorConfig,
     /// Half side of the refinement window, if it does not follow from the squares.
     window: Option<usize>,
@@ -79,7 +83,12 @@ impl Detector {
                 Charuco { detector: detector.expect("a board that was checked"), rows_above }
             });
         let charuco = charuco.collect();
-        Self { board, chessboard, charuco, config: default_chess_config(), window: None }
+        let codes = match board.pattern {
+            Pattern::AprilGrid { columns, rows, .. } => aprilgrid::codes(columns * rows),
+            _ => Vec::new(),
+        };
+        let config = default_chess_config();
+        Self { board, chessboard, charuco, codes, config, window: None }
     }
 
     /// Refines corners in windows of this half side, instead of one that fits the squares.
@@ -101,14 +110,15 @@ impl Detector {
         }
         let whole = || self.at_size(image, image, 1.0);
         // The reason from the search at full size is the better one.
-        if image.width() >= WIDE {
+        // Tags need their modules, and those that are seen at half the size may not be all.
+        if image.width() >= WIDE && self.codes.is_empty() {
             return self.at_half_size(image).or_else(|_| whole());
         }
         let mut found = whole();
-        if found.is_err() && side >= NARROW {
+        if found.is_err() && side >= NARROW && self.codes.is_empty() {
             found = self.at_half_size(image).or(found);
         }
-        if found.is_err() && !self.charuco.is_empty() {
+        if found.is_err() && image.width() < WIDE && self.has_markers() {
             // Modules of small markers look like corners.
             found = self.at_double_size(image).or(found);
         }
@@ -126,6 +136,10 @@ impl Detector {
             right.read_as(left);
         }
         [left, right]
+    }
+
+    fn has_markers(&self) -> bool {
+        !self.charuco.is_empty() || !self.codes.is_empty()
     }
 
     fn at_half_size(&self, image: &Image) -> Result<Detection, NotFound> {
@@ -162,10 +176,49 @@ impl Detector {
         };
         // The centre of the first small pixel lies between large ones.
         let place = |x: f32, y: f32| [x, y].map(|at| (f64::from(at) + 0.5) * scale - 0.5);
-        let found = detect_corners(&view, &self.config);
+        let found = || detect_corners(&view, &self.config);
         match self.board.pattern {
-            Pattern::Chessboard { .. } => self.chessboard(image, &found, &place),
-            Pattern::Charuco { .. } => self.charuco(image, &view, &found, &place),
+            Pattern::Chessboard { .. } => self.chessboard(image, &found(), &place),
+            Pattern::Charuco { .. } => self.charuco(image, &view, &found(), &place),
+            Pattern::AprilGrid { columns, rows, .. } => {
+                self.aprilgrid(image, searched, (columns, rows), &place)
+            }
+        }
+    }
+
+    /// Detects an AprilGrid, or a part of it.
+    fn aprilgrid(
+        &self,
+        image: &Image,
+        searched: &Image,
+        size: (usize, usize),
+        place: &dyn Fn(f32, f32) -> [f64; 2],
+    ) -> Result<Detection, NotFound> {
+        let tags = aprilgrid::find(searched, &self.codes);
+        let Some(placed) = aprilgrid::places(&tags, size) else {
+            let few = NotFound::Few(4 * tags.len());
+            return Err(if tags.is_empty() { NotFound::Nothing } else { few });
+        };
+        let mut corners: Vec<GridCorner> = Vec::new();
+        for tag in placed {
+            let pixels = tag.corners.map(|[x, y]| place(x as f32, y as f32));
+            let sides = (0..4).map(|i| distance(pixels[i], pixels[(i + 1) % 4]));
+            let fitting = sides.fold(f64::INFINITY, f64::min) * self.free_part();
+            let half = self.window.unwrap_or(fitting.clamp(2.0, WINDOW) as usize);
+            let [u, v] = tag.cell.map(|at| 2 * at as i32);
+            for ((u, v), pixel) in
+                [(u, v), (u + 1, v), (u + 1, v + 1), (u, v + 1)].into_iter().zip(pixels)
+            {
+                // A corner that is covered or outside the image is no saddle point.
+                let halves = [half, half / 2].into_iter().filter(|half| *half >= 2);
+                let refined = halves.filter_map(|half| refine(image, pixel, half)).next();
+                corners.extend(refined.map(|refined| (u, v, refined)));
+            }
+        }
+        corners.sort_by_key(|&(u, v, _)| (v, u));
+        match corners.len() {
+            few @ ..FEWEST => Err(NotFound::Few(few)),
+            _ => Ok(self.detection(image, &corners, Vec::new())),
         }
     }
 
@@ -276,13 +329,18 @@ impl Detector {
             }
         }
         let blur_px = widths.into_iter().filter_map(median).fold(0.0, f64::max);
+        // Of an AprilGrid, sides of tags are more than half of them.
+        let part = match self.board.pattern {
+            Pattern::AprilGrid { spacing, .. } => (1.0 + spacing) / 2.0,
+            _ => 1.0,
+        };
         let corners = corners
             .iter()
             .map(|&(u, v, pixel)| BoardCorner { id: v as usize * columns + u as usize, pixel });
         Detection {
             corners: corners.collect(),
             blur_px,
-            square_px: median(sides).unwrap_or_default(),
+            square_px: part * median(sides).unwrap_or_default(),
             others,
             columns,
         }
@@ -293,6 +351,8 @@ impl Detector {
         match self.board.pattern {
             Pattern::Chessboard { .. } => 0.4,
             Pattern::Charuco { marker_ratio, .. } => (1.0 - marker_ratio) / 2.0,
+            // The narrower border of a tag.
+            Pattern::AprilGrid { spacing, .. } => spacing.min(0.125),
         }
     }
 
@@ -363,7 +423,11 @@ mod tests {
             let off = distance(corner.pixel, expected);
             assert!(off < 0.15, "{text}: corner {} is off by {off}", corner.id);
         }
-        assert!((detection.square_px - side).abs() < 0.1);
+        let part = match board.pattern {
+            Pattern::AprilGrid { spacing, .. } => (1.0 + spacing) / 2.0,
+            _ => 1.0,
+        };
+        assert!((detection.square_px - part * side).abs() < 0.1);
         assert!(detection.blur_px < 2.0, "{}", detection.blur_px);
     }
 
@@ -373,6 +437,8 @@ mod tests {
         check("chessboard:8x6", 31.25);
         check("charuco:11x8", 45.0);
         check("charuco:7x9:0.6:5x5_100", 36.75);
+        check("aprilgrid:6x5:0.3", 45.0);
+        check("aprilgrid:9x7:0.4", 36.5);
     }
 
     /// Returns the ink of a ChArUco board with a white first square, as drawn by OpenCV before 4.6.
@@ -393,7 +459,13 @@ mod tests {
             } else {
                 let corner = ((x + inset) * side, (y + inset) * side);
                 let code = *codes.next().unwrap();
-                marker_ink(code, dictionary.marker_size(), corner, marker_ratio * side, &mut ink);
+                marker_ink(
+                    code,
+                    [dictionary.marker_size(), 1],
+                    corner,
+                    marker_ratio * side,
+                    &mut ink,
+                );
             }
         }
         ink

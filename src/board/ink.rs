@@ -1,5 +1,6 @@
 //! The printed black of a board.
 
+use super::aprilgrid::{BORDER, FAMILY};
 use super::charuco::markers;
 use stereod_core::calibration::board::pattern::{Board, Pattern};
 
@@ -19,6 +20,10 @@ pub fn ink(board: &Board) -> Vec<Ink> {
     let (squares_x, squares_y) = board.pattern.squares();
     let side = board.square_m;
     let mut ink = Vec::new();
+    if let Pattern::AprilGrid { columns, rows, spacing } = board.pattern {
+        april_ink((columns, rows), side, spacing * side, &mut ink);
+        return ink;
+    }
     let mut marker = 0;
     for y in 0..squares_y {
         for x in 0..squares_x {
@@ -30,7 +35,7 @@ pub fn ink(board: &Board) -> Vec<Ink> {
                 let corner = (left + inset, top + inset);
                 let dictionary = markers(dictionary);
                 let (code, modules) = (dictionary.codes()[marker], dictionary.marker_size());
-                marker_ink(code, modules, corner, marker_ratio * side, &mut ink);
+                marker_ink(code, [modules, 1], corner, marker_ratio * side, &mut ink);
                 marker += 1;
             }
         }
@@ -38,19 +43,37 @@ pub fn ink(board: &Board) -> Vec<Ink> {
     ink
 }
 
-/// Returns the black runs of a marker: a border of one module around the code's bits.
+/// Adds the tags of an AprilGrid and the squares between them, as Kalibr's kalibr_create_target_pdf draws them: the
+/// numbers begin at the lower left tag, and each is upside down compared with OpenCV's drawing.
+fn april_ink((columns, rows): (usize, usize), side: f64, gap: f64, ink: &mut Vec<Ink>) {
+    let family = markers(FAMILY);
+    let bits = family.marker_size();
+    let step = side + gap;
+    for (row, column) in (0..=rows).flat_map(|row| (0..=columns).map(move |c| (row, c))) {
+        let (x, y) = (column as f64 * step, row as f64 * step);
+        ink.push(Ink { x, y, width: gap, height: gap });
+        if row < rows && column < columns {
+            let code = family.codes()[(rows - 1 - row) * columns + column];
+            let upside_down = code.reverse_bits() >> (64 - bits * bits);
+            marker_ink(upside_down, [bits, BORDER], (x + gap, y + gap), side, ink);
+        }
+    }
+}
+
+/// Adds the black runs of a marker: a border of `border` modules around the code's bits.
 pub(super) fn marker_ink(
     code: u64,
-    bits: usize,
+    [bits, border]: [usize; 2],
     (left, top): (f64, f64),
     side: f64,
     ink: &mut Vec<Ink>,
 ) {
-    let modules = bits + 2;
+    let modules = bits + 2 * border;
     let module = side / modules as f64;
     let black = |x: usize, y: usize| {
-        let inside = (1..=bits).contains(&x) && (1..=bits).contains(&y);
-        !inside || code >> ((y - 1) * bits + x - 1) & 1 == 1
+        let code_at = border..border + bits;
+        let inside = code_at.contains(&x) && code_at.contains(&y);
+        !inside || code >> ((y - border) * bits + x - border) & 1 == 1
     };
     for y in 0..modules {
         let mut x = 0;

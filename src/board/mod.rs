@@ -1,5 +1,6 @@
 //! Calibration boards to print, as PDF and SVG, with a ruler to check the printer's scale.
 
+mod aprilgrid;
 mod charuco;
 pub mod detect;
 mod ink;
@@ -107,7 +108,11 @@ impl Sheet {
             Pattern::Charuco { marker_ratio, .. } => {
                 format!(", markers {}", rounded(1e3 * board.square_m * marker_ratio))
             }
-            Pattern::Chessboard { .. } => String::new(),
+            Pattern::Chessboard { .. } | Pattern::AprilGrid { .. } => String::new(),
+        };
+        let squares = match board.pattern {
+            Pattern::AprilGrid { .. } => "tags",
+            _ => "squares",
         };
         let square = rounded(1e3 * board.square_m);
         Ok(Sheet {
@@ -117,7 +122,7 @@ impl Sheet {
             ink: ink(board).iter().map(to_page).collect(),
             ruler: ((page_width - RULER_LENGTH) / 2.0, top + height + RULER / 2.0),
             text: format!(
-                "{}, squares {square} mm{marker}. Print at 100 %: the line is 100 mm long.",
+                "{}, {squares} {square} mm{marker}. Print at 100 %: the line is 100 mm long.",
                 board.pattern
             ),
         })

@@ -10,7 +10,7 @@ const ROUNDS: usize = 40;
 const SETTLED: f64 = 1e-3;
 
 /// Returns the bilinear intensity at a position, which must lie within the outermost pixels.
-fn between(image: &Image, x: f64, y: f64) -> f64 {
+pub(super) fn between(image: &Image, x: f64, y: f64) -> f64 {
     let (left, top) = (x.floor() as usize, y.floor() as usize);
     let (right, bottom) = ((left + 1).min(image.width() - 1), (top + 1).min(image.height() - 1));
     let (fx, fy) = (x - left as f64, y - top as f64);
@@ -19,7 +19,7 @@ fn between(image: &Image, x: f64, y: f64) -> f64 {
     blend(upper) * (1.0 - fy) + blend(lower) * fy
 }
 
-fn inside(image: &Image, x: f64, y: f64, margin: f64) -> bool {
+pub(super) fn inside(image: &Image, x: f64, y: f64, margin: f64) -> bool {
     x >= margin
         && y >= margin
         && x <= image.width() as f64 - 1.0 - margin

@@ -23,8 +23,9 @@ Examples:
                     --board chessboard:9x6 --square 0.025 -o stereo.toml     live, with a guided window
 
 A chessboard is named by its inner corners, where four squares meet; a ChArUco board by its squares: \
-charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50. Measure the printed \
-squares: --square is the side of one in metres, and the scale of all depth depends on it.
+charuco:11x8[:MARKER/SQUARE[:DICTIONARY]], such as charuco:11x8:0.75:4x4_50; an AprilGrid (Kalibr's) by its \
+tags: aprilgrid:6x6[:SPACING], such as aprilgrid:6x6:0.3 for tagCols, tagRows and tagSpacing. Measure the \
+printed squares: --square is the side of one, or of a tag, in metres, and the scale of all depth depends on it.
 
 Take 15 pairs or more: the board in every part of both images, near and far, tilted by 20 to 40 \
 degrees to all four sides, held still, fully visible to both cameras. Pairs that do not fit are skipped \
@@ -85,11 +86,11 @@ pub struct CalibrateArgs {
     #[command(flatten)]
     pub part: PartArgs,
 
-    /// The board: chessboard:9x6 (inner corners) or charuco:11x8[:MARKER/SQUARE[:DICTIONARY]]
+    /// The board: chessboard:9x6 (inner corners), charuco:11x8[:MARKER/SQUARE[:DICTIONARY]] or aprilgrid:6x6[:SPACING]
     #[arg(long, value_name = "BOARD", value_parser = crate::board::pattern)]
     pub board: Pattern,
 
-    /// Side of a square in metres, as measured on the print
+    /// Side of a square, or of a tag of an AprilGrid, in metres, as measured on the print
     #[arg(long, value_name = "METRES", allow_negative_numbers = true)]
     pub square: f64,
 

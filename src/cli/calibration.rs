@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::flags::{Common, Named, named};
+use super::PairArgs;
+use super::flags::{Common, FlagLayer, Named, SettingFlags, named};
+use super::source::{PartArgs, TopicArgs};
 use crate::settings::Size;
 use stereod_core::calibration::format::{Format, KittiCameras};
+use stereod_core::settings::row::CALIBRATION;
+use stereod_io::source::spec::SourceSpec;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -26,6 +30,15 @@ The format follows the name of OUT: .toml is stereod's own, .yml or .yaml, .xml 
 two names or a folder are ROS camera_info. --format names it if the name does not.";
 
 /// Arguments of `calibration`.
+const REFINE_EXAMPLES: &str = "\
+Examples:
+  stereod calibration refine left.mp4 right.mp4 --calibration rig.toml -o refined.toml
+  stereod calibration refine drive.mcap -o refined.toml        by the calibration in the recording
+
+The right camera is turned, and its focal length scaled, until the rows of the rectified images agree. It is \
+taken to have turned about its own centre; after a larger bump, or if the left camera was bumped, calibrate \
+with a board.";
+
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationArgs {
     #[command(subcommand)]
@@ -60,6 +73,60 @@ pub enum CalibrationCommand {
         #[command(flatten)]
         common: Common,
     },
+    /// Correct the calibration of a bumped rig by the rows of a recording's images
+    #[command(after_help = REFINE_EXAMPLES)]
+    Refine(Box<RefineArgs>),
+}
+
+const LEFT: &str = "\
+Left view, raw: an image, a video, images (left/%06d.png), a camera, a URI, or a GStreamer source; alone, a \
+recording of messages (MCAP, .svo2, ROS bags, the folder of a data set)";
+
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("left", |left| left.value_name("LEFT|RECORDING").help(LEFT)))]
+// A changed argument becomes the last one, so the second one is "changed", too.
+#[command(mut_arg("right", |right| right))]
+pub struct RefineArgs {
+    #[command(flatten)]
+    pub pair: PairArgs,
+
+    #[command(flatten)]
+    pub topics: TopicArgs,
+
+    /// The new calibration (.toml); an existing file is kept, and nothing is done
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Pairs to measure, spread over a recording
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
+    pub pairs: u16,
+
+    #[command(flatten)]
+    pub part: PartArgs,
+
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub calibration: SettingFlags<CALIBRATION>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl RefineArgs {
+    /// The input; `None` if none is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        let recording =
+            || Some(SourceSpec::recording(self.pair.left.as_ref()?, self.topics.wanted()));
+        self.pair.spec().or_else(recording)
+    }
+
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        self.pair.lay(&mut layer);
+        layer.add(&self.part.times);
+        layer.add(&self.calibration);
+        layer
+    }
 }
 
 /// A calibration, and facts that its files lack.

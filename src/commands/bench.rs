@@ -67,7 +67,7 @@ fn report(
 ) -> Result<Report, Error> {
     let (settings, params) = (&loaded.settings, &loaded.params);
     let size = (args.size.width, args.size.height);
-    let rig = Cameras::read(settings, None)?.for_pictures(size)?;
+    let rig = Cameras::read(settings, None)?.for_pictures([size; 2])?;
     let options =
         DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
     let pictures = Pool::new();

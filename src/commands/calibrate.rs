@@ -58,7 +58,7 @@ pub fn run(args: CalibrateArgs) -> Result<(), Error> {
     }
     let solved = if !args.left_pictures.is_empty() {
         let found = pictures::look_at(&args, &loaded, board)?;
-        solve::solve(&board, found.size, options(&args), found.sightings)
+        solve::solve(&board, found.sizes, options(&args), found.sightings)
     } else {
         let stream = args.stream().ok_or_else(|| Error::explained(NO_SOURCE))?;
         stream::calibrate(&args, &loaded, board, &stream)?

@@ -1,5 +1,7 @@
 //! `stereod calibration`: show and convert calibrations.
 
+mod refine;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +39,7 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
             let (files, loaded) = read(&input)?;
             convert(&inputs(&settings, files), &loaded, output.as_deref(), format)
         }
+        CalibrationCommand::Refine(args) => refine::run(&args),
     }
 }
 
@@ -146,7 +149,9 @@ fn as_text(files: &str, loaded: &Loaded, summary: &Summary) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<14}{value}");
     };
-    line("pictures", format!("{}x{}", summary.size[0], summary.size[1]));
+    let size = |[width, height]: [usize; 2]| format!("{width}x{height}");
+    let other = summary.right_size.map_or(String::new(), |other| format!(" and {}", size(other)));
+    line("pictures", size(summary.size) + &other);
     for (name, camera) in [("left", &summary.left), ("right", &summary.right)] {
         line(name, camera_text(camera));
         line("", lens_text(camera));

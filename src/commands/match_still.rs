@@ -43,9 +43,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let cameras = read_cameras(&args, settings, &spec)?;
 
     let [left, right] = stills.read()?;
-    let size = (left.width(), left.height());
-
-    let rig = cameras.for_pictures(size)?;
+    let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;
     if let Some(duplicate) = find_duplicate(&left, &right) {
         tracing::warn!("{duplicate}");
     }

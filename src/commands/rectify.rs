@@ -69,8 +69,8 @@ pub fn run(args: RectifyArgs) -> Result<(), Error> {
     videos(&cameras, &args, &spec, settings, &outputs)
 }
 
-fn rectifier(cameras: &Cameras<'_>, size: (usize, usize)) -> Result<Arc<Rectifier>, Error> {
-    let rectifier = cameras.for_pictures(size)?.pairs.rectifier;
+fn rectifier(cameras: &Cameras<'_>, sizes: [(usize, usize); 2]) -> Result<Arc<Rectifier>, Error> {
+    let rectifier = cameras.for_pictures(sizes)?.pairs.rectifier;
     rectifier.ok_or_else(|| {
         Error::usage("by this calibration the pictures come rectified: there is nothing to do")
     })
@@ -87,7 +87,7 @@ fn write_stills(
     outputs: &[PathBuf; 2],
 ) -> Result<(), Error> {
     let raw = stills.read()?;
-    let rectifier = rectifier(cameras, (raw[0].width(), raw[0].height()))?;
+    let rectifier = rectifier(cameras, raw.each_ref().map(|view| (view.width(), view.height())))?;
     let (width, height) = rectifier.size();
     make_folder(&args.output)?;
     for (i, eye) in Eye::BOTH.into_iter().enumerate() {
@@ -136,7 +136,7 @@ fn videos(
     options.part.frames = args.part.frames();
     let mut source = source::open(spec, DemoOptions::default(), &options)?;
     let info = source.info().clone();
-    let rectifier = rectifier(cameras, (info.width, info.height))?;
+    let rectifier = rectifier(cameras, info.sizes())?;
     let size = rectifier.size();
     let geometry = Some(rectifier.geometry());
     let engine = settings.engine.options();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use super::Error;
 use crate::settings::Source;
@@ -68,18 +68,6 @@ impl Stills {
                 [half(Eye::Left)?, half(Eye::Right)?]
             }
         };
-        let [l, r] = pair.each_ref().map(|grey| (grey.width(), grey.height()));
-        if l != r {
-            bail!(
-                "the pictures differ in size: {} is {}x{}, {} is {}x{}; a stereo pair is of one size",
-                left.display(),
-                l.0,
-                l.1,
-                right.display(),
-                r.0,
-                r.1
-            );
-        }
         Ok(pair.map(|grey| grey.into_image(self.tone)))
     }
 

@@ -260,7 +260,7 @@ pub fn clamped(x: i64, width: usize) -> usize {
 pub struct StereoPair {
     /// Left image, the base.
     pub left: Image,
-    /// Right image, of the same size.
+    /// Right image; of the same size, unless it is raw and its camera differs.
     pub right: Image,
     /// Number of this pair within the whole source, from 0. The next pair has the next number, unless
     /// a recording was moved.

@@ -215,16 +215,17 @@ impl Textures {
 
 pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
     let area = painter.clip_rect();
-    let (width, height) = (view.pair.left.width() as f32, view.pair.left.height() as f32);
     let words = WORDS.min(area.height() / 2.0);
     let room = vec2(area.width() / 2.0 - 1.5 * MARGIN, area.height() - words - 2.0 * MARGIN);
-    let scale = (room.x / width).min(room.y / height).max(0.01);
-    let size = vec2(width, height) * scale;
+    let [left, right] = [&view.pair.left, &view.pair.right]
+        .map(|image| vec2(image.width() as f32, image.height() as f32));
+    let scales = [left, right].map(|size| (room / size).min_elem().max(0.01));
+    let (left, right) = (left * scales[0], right * scales[1]);
     let top = area.min.y + MARGIN;
     let middle = area.center().x;
     let rects = [
-        Rect::from_min_size(pos2(middle - MARGIN / 2.0 - size.x, top), size),
-        Rect::from_min_size(pos2(middle + MARGIN / 2.0, top), size),
+        Rect::from_min_size(pos2(middle - MARGIN / 2.0 - left.x, top), left),
+        Rect::from_min_size(pos2(middle + MARGIN / 2.0, top), right),
     ];
     for (eye, rect) in rects.into_iter().enumerate() {
         if let Some(texture) = &textures.0[eye] {
@@ -232,7 +233,7 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
             painter.image(texture.id(), rect, whole, Color32::WHITE);
         }
         covered(painter, rect, &view.coverage[eye].cells);
-        board(painter, rect, scale, &view.boards[eye]);
+        board(painter, rect, scales[eye], &view.boards[eye]);
         let name = ["left", "right"][eye].to_owned();
         panel(painter, rect.shrink(MARGIN), Align2::LEFT_TOP, PANEL, vec![Line::new(name, BRIGHT)]);
         if view.taken {
@@ -240,7 +241,8 @@ pub(super) fn paint(painter: &Painter, view: &GuidedView, textures: &Textures) {
             painter.rect_stroke(rect, 0.0, stroke, egui::StrokeKind::Inside);
         }
     }
-    let below = Rect::from_min_max(pos2(area.min.x, rects[0].max.y), area.max).shrink(MARGIN);
+    let bottom = rects[0].max.y.max(rects[1].max.y);
+    let below = Rect::from_min_max(pos2(area.min.x, bottom), area.max).shrink(MARGIN);
     let (left, right) = below.split_left_right_at_x(below.center().x);
     status(painter, left, view);
     panel(painter, right, Align2::RIGHT_TOP, PANEL, missing(view));

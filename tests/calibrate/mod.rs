@@ -10,7 +10,7 @@ mod window;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::data::data;
 use crate::common::numbered_videos;

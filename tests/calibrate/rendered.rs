@@ -62,6 +62,33 @@ fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     assert!(stderr.contains("not the markers of this board"), "{stderr}");
 }
 
+/// The right camera has smaller images than the left one.
+#[test]
+fn an_aprilgrid_gives_unlike_cameras_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let board = Board::new(stereod::board::pattern("aprilgrid:6x5:0.25").unwrap(), 0.064).unwrap();
+    let ([left, _], [_, right]) = (eyes(), small_eyes());
+    let eyes = [left, right];
+    let [left, right] = painters(&board, &eyes);
+    for (i, stand) in stands().iter().enumerate() {
+        save(&left.paint(stand), &folder.path().join(format!("l{i:02}.png")));
+        save(&right.paint(stand), &folder.path().join(format!("r{i:02}.png")));
+    }
+    let arguments = ["--left-pictures", "l*.png", "--right-pictures", "r*.png"];
+    let board = ["--board", "aprilgrid:6x5:0.25", "--square", "0.064"];
+    let found = report(folder.path(), &[&arguments[..], &board].concat());
+    check(&found, &eyes, 0.003);
+    assert_eq!(
+        (&found["image_size"], &found["right_image_size"]),
+        (&json!([640, 480]), &json!([480, 360]))
+    );
+    assert!(found["pairs_used"].as_u64().unwrap() >= 16, "{:?}", left_out(&found));
+    assert_eq!(found["verdict"]["quality"], "good", "{}", found["verdict"]);
+    let wrong = ["--board", "aprilgrid:2x2", "--square", "0.064", "-o", "wrong.toml"];
+    let (status, _, stderr) = run(folder.path(), &[&arguments[..], &wrong].concat());
+    assert!(status == 1 && stderr.contains("corners of the board are seen"), "{stderr}");
+}
+
 /// A board that is moved from pose to pose and held still in each for a number of frames.
 pub fn motion(stands: &[Stand], held: usize) -> Vec<Stand> {
     const MOVING: usize = 6;

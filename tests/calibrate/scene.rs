@@ -118,11 +118,11 @@ impl Painter {
                 rays.push((back * Vector3::new(u, v, 1.0)).cast());
             }
         }
-        let (squares_x, squares_y) = board.pattern.squares();
-        let print_size = (squares_x * PRINT, squares_y * PRINT);
+        let at = |length: f64| (length / board.square_m * PRINT as f64).round() as usize;
+        let (board_width, board_height) = board.size_m();
+        let print_size = (at(board_width), at(board_height));
         let mut print = vec![255; print_size.0 * print_size.1];
         for ink in stereod::board::ink(board) {
-            let at = |length: f64| (length / board.square_m * PRINT as f64).round() as usize;
             for y in at(ink.y)..at(ink.y + ink.height) {
                 print[y * print_size.0..][at(ink.x)..at(ink.x + ink.width)].fill(0);
             }

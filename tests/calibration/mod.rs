@@ -1,5 +1,7 @@
 //! `stereod calibration` and the readers behind it, on real calibrations and on damaged ones.
 
+mod refine;
+
 use std::path::Path;
 
 use nalgebra::Matrix3;

@@ -242,10 +242,11 @@ pub fn compare(
     Ok(())
 }
 
-/// Maps from images of `size` to positions in raw images of the size `source`, and beyond their
-/// borders.
+/// Maps from images of `size` to positions in raw images, and beyond their borders. The left raw image has
+/// the size `source`, the right one mostly another.
 pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -> Rectifier {
-    let map = |seed: u64| {
+    let other = (source.0 + seed as usize % 5, source.1 + seed as usize % 3);
+    let map = |source: (usize, usize), seed: u64| {
         let position = |x: usize, y: usize| {
             let mut state = (seed << 40 | (y << 20 | x) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mut share = || {
@@ -268,7 +269,7 @@ pub fn wild_rectifier(source: (usize, usize), size: (usize, usize), seed: u64) -
         centre_y_px: 0.0,
         right_centre_x_px: 0.0,
     };
-    Rectifier::from_maps(map(2 * seed), map(2 * seed + 1), geometry).unwrap()
+    Rectifier::from_maps(map(source, 2 * seed), map(other, 2 * seed + 1), geometry).unwrap()
 }
 
 /// Colour of an image of this size; every second pixel across and down has another one.
@@ -309,11 +310,12 @@ pub fn compare_rectified(
     rectifier: &Rectifier,
     looks: &[Look],
 ) -> Result<(), String> {
-    let (width, height) = rectifier.source_size(Eye::Left);
+    let [(width, height), other] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
     let mut history = History::default();
     for &look in looks {
         let raw = || {
-            let (left, right) = pictures(width, height, look);
+            let (left, _) = pictures(width, height, look);
+            let (_, right) = pictures(other.0, other.1, look);
             pair(left.with_chroma(Some(chroma(width, height))), right)
         };
         let [left, right] = rectifier.rectify_pair(&raw());

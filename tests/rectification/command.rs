@@ -304,8 +304,8 @@ fn wrong_usage_is_told_and_nothing_is_written() {
     let message = bench.fail(&small, 2);
     assert!(message.contains("96x64") && message.contains("50x40"), "{message}");
     let unlike = ["l.png", "small.png", "--calibration", "rig.json", "-o", "out"];
-    let message = bench.fail(&unlike, 1);
-    assert!(message.contains("differ in size"), "{message}");
+    let message = bench.fail(&unlike, 2);
+    assert!(message.contains("96x64") && message.contains("50x40"), "{message}");
     let missing = ["l.png", "missing.png", "--calibration", "rig.json", "-o", "out"];
     let message = bench.fail(&missing, 1);
     assert!(message.contains("missing.png"), "{message}");
@@ -314,4 +314,40 @@ fn wrong_usage_is_told_and_nothing_is_written() {
     let message = bench.fail(&onto, 2);
     assert!(message.contains("left.mkv"), "{message}");
     assert!(!bench.path("out").exists());
+}
+
+/// [`RIG`] with a right camera of its own size and lens.
+fn unlike_rig() -> String {
+    RIG.replace("image_size\": [96, 64]", "image_size_1\": [96, 64], \"image_size_2\": [72, 50]")
+        .replace("[[81, 0, 48], [0, 81, 32], [0, 0, 1]]", "[[60, 0, 36], [0, 60.5, 24], [0, 0, 1]]")
+}
+
+#[test]
+fn unlike_cameras_are_brought_to_one_size() {
+    let bench = Bench::new();
+    fs::write(bench.path("unlike.json"), unlike_rig()).unwrap();
+    let rig = format::read(&[bench.path("unlike.json")]).unwrap().calibration;
+    assert_eq!((rig.right.width, rig.right.height), (72, 50));
+    let rectifier = Rectifier::new(&rig, None).unwrap();
+    let left = raw(Eye::Left, 0);
+    let right = Image::from_fn(72, 50, |x, y| (2 * x + 5 * y + x * y / 9) as u8);
+    bench.write_grey("l.png", &left);
+    bench.write_grey("r.png", &right);
+    bench.succeed(&["l.png", "r.png", "--calibration", "unlike.json", "-o", "out"]);
+    for (eye, raw) in [(Eye::Left, &left), (Eye::Right, &right)] {
+        let rectified = read_still(&bench.path(&format!("out/{eye}.png")), Tone::default());
+        assert_eq!(rectified.unwrap().pixels(), expected(&rectifier, eye, raw), "{eye}");
+    }
+    // The same through files of other formats, and in a run of two streams.
+    let run = |arguments: &[&str]| outcome(stereod(arguments).current_dir(bench.folder.path()));
+    let (status, _, stderr) = run(&["calibration", "convert", "unlike.json", "-o", "unlike.yml"]);
+    assert_eq!(status, 0, "{stderr}");
+    let streams = ["run", "--headless", "--left", "l.png", "--right", "r.png", "-d", "16"];
+    let with = |more: &[&'static str]| run(&[&streams[..], more].concat());
+    let outputs = ["--calibration", "unlike.yml", "--record", "o.mkv"];
+    let (status, _, stderr) = with(&outputs);
+    assert!(status == 0 && stderr.contains("96x64 and 72x50"), "{stderr}");
+    let (status, _, stderr) = with(&["--record", "p.mkv"]);
+    assert!(status == 1 && stderr.contains("--calibration FILE with cameras"), "{stderr}");
+    assert!(!bench.path("p.mkv").exists());
 }

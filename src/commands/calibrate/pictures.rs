@@ -20,8 +20,8 @@ use stereod_core::picture::{orientation, still};
 use stereod_io::source::pictures::{files_of_glob, number_in_name};
 
 pub(super) struct Found {
-    /// Width and height of the images.
-    pub(super) size: (usize, usize),
+    /// Width and height of the images of each camera.
+    pub(super) sizes: [(usize, usize); 2],
     pub(super) sightings: Vec<Sighting>,
 }
 
@@ -42,8 +42,8 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
         pairs.iter().map(|files| look_at_pair(&detector, files, &reading, &bar)).collect();
     bar.finish_and_clear();
     crate::telemetry::logs::write_above(None);
-    let sizes = || seen.iter().filter_map(|(_, sizes, _)| *sizes);
-    let usual = usual(sizes().flatten()).ok_or_else(|| {
+    let sizes = |eye: usize| usual(seen.iter().filter_map(|(_, sizes, _)| Some((*sizes)?[eye])));
+    let usual = sizes(0).zip(sizes(1)).map(<[_; 2]>::from).ok_or_else(|| {
         let reasons: Vec<String> = seen
             .iter()
             .filter_map(|(name, _, seen)| Some(format!("\n  {name}: {}", seen.as_ref().err()?)))
@@ -52,15 +52,15 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
         Error::Failed(anyhow::anyhow!("no pair of pictures can be read:{}", reasons.concat()))
     })?;
     let sightings = seen.into_iter().map(|(name, sizes, seen)| {
-        let eyes = Eye::BOTH.into_iter().zip(sizes.into_iter().flatten());
-        let other = eyes.into_iter().find(|(_, size)| *size != usual);
+        let eyes = Eye::BOTH.into_iter().zip(sizes.into_iter().flatten()).zip(usual);
+        let other = eyes.into_iter().find(|((_, size), usual)| size != usual);
         let seen = match other {
-            Some((eye, size)) => Err(Reason::Size { eye, size, usual }),
+            Some(((eye, size), usual)) => Err(Reason::Size { eye, size, usual }),
             None => seen,
         };
         Sighting { name, seen }
     });
-    Ok(Found { size: usual, sightings: sightings.collect() })
+    Ok(Found { sizes: usual, sightings: sightings.collect() })
 }
 
 type Looked = (
@@ -175,7 +175,7 @@ fn pair_up(eyes: [Vec<PathBuf>; 2]) -> Result<Vec<Files>, Error> {
     Ok(left.into_iter().zip(right).map(|(left, right)| [Some(left), Some(right)]).collect())
 }
 
-/// Returns the most frequent size of the images.
+/// Returns the most frequent size of one camera's images.
 fn usual(sizes: impl Iterator<Item = (usize, usize)>) -> Option<(usize, usize)> {
     let mut counts: HashMap<_, usize> = HashMap::new();
     sizes.for_each(|size| *counts.entry(size).or_default() += 1);

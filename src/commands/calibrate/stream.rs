@@ -141,7 +141,7 @@ pub(super) type Outcome = Result<Solved, SolveError>;
 pub(super) struct Session {
     pub(super) detector: Detector,
     pub(super) guide: Guide,
-    size: (usize, usize),
+    sizes: [(usize, usize); 2],
     options: solve::Options,
     pub(super) most: usize,
     pub(super) kept: Vec<(String, [Detection; 2])>,
@@ -164,15 +164,15 @@ impl Session {
         info: &SourceInfo,
         pictures: bool,
     ) -> Self {
-        let size = (info.width, info.height);
+        let sizes = info.sizes();
         // Too slow to measure a board's speed: treated as single images.
         let slow = |rate: f64| rate > 0.0 && rate.recip() >= solve::RECENT.as_secs_f64();
         let stills = pictures || !info.live && info.rate.is_some_and(slow);
         let options = options(args);
         Self {
             detector: detector(args, board),
-            guide: Guide::new(board, size, options.model, stills),
-            size,
+            guide: Guide::new(board, sizes, options.model, stills),
+            sizes,
             options,
             most: args.max_pairs.into(),
             kept: Vec::new(),
@@ -264,7 +264,7 @@ impl Session {
         let chosen = most_diverse(&seen, self.most);
         let chosen = chosen.into_iter().map(|pair| self.kept[pair].clone());
         let sightings = chosen.map(|(name, seen)| Sighting { name, seen: Ok(seen) });
-        let solved = solve::solve(&board, self.size, self.options, sightings.collect());
+        let solved = solve::solve(&board, self.sizes, self.options, sightings.collect());
         solved.map_err(|error| match error {
             // Skipped pairs count as well: they explain why there are too few.
             SolveError::TooFew { used, reasons, .. } => {

@@ -69,7 +69,8 @@ impl Bench<'_> {
         let pictures = read(item, &self.loaded.settings.source)?;
         let truth = discontinuities::found(truth::read(item)?);
         let size = (pictures[0].width(), pictures[0].height());
-        let rig = self.cameras.for_pictures(size).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let rig =
+            self.cameras.for_pictures([size; 2]).map_err(|error| anyhow::anyhow!("{error}"))?;
         let Areas { non_occluded, all, discontinuities } = &truth;
         for region in [non_occluded, all, discontinuities].into_iter().flatten() {
             let (map, truth) = (rig.pairs.size, region.size());

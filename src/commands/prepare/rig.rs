@@ -168,15 +168,26 @@ impl<'a> Cameras<'a> {
             || self.demo.is_some()
     }
 
-    /// Returns the rig for images of this size in pixels.
-    pub fn for_pictures(&self, size: (usize, usize)) -> Result<Rig, Error> {
+    /// Returns the rig for left and right images of these sizes in pixels.
+    pub fn for_pictures(&self, sizes: [(usize, usize); 2]) -> Result<Rig, Error> {
+        let [size, other] = sizes;
         if self.files.is_empty() && self.loaded.is_none() {
+            if size != other {
+                return Err(Error::Failed(anyhow::anyhow!(
+                    "the views differ in size: the left one is {}x{}, the right one {}x{}; give --calibration \
+                     FILE with cameras of these sizes, or scale or crop one of them",
+                    size.0,
+                    size.1,
+                    other.0,
+                    other.1
+                )));
+            }
             let geometry = self.by_numbers(size).or(self.demo);
             let pairs = PairSpec { size, rectifier: None, geometry };
             let aligner = self.aligner(geometry, &Matrix3::identity(), None)?;
             return Ok(Rig { pairs, calibrated: false, aligner });
         }
-        let (calibration, file) = self.calibration_for(size)?;
+        let (calibration, file) = self.calibration_for(sizes)?;
         let alpha = self.settings.alpha.filter(|_| self.have_calibration());
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
@@ -220,8 +231,12 @@ impl<'a> Cameras<'a> {
         Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px })
     }
 
-    /// Returns the calibration for images of this size, and its origin. Logs both.
-    fn calibration_for(&self, size: (usize, usize)) -> Result<(StereoCalibration, String), Error> {
+    /// Returns the calibration for images of these sizes, and its origin. Logs both.
+    pub fn calibration_for(
+        &self,
+        sizes: [(usize, usize); 2],
+    ) -> Result<(StereoCalibration, String), Error> {
+        let size = sizes[0];
         let by_tags = self.files.is_empty();
         let file = match (&self.rectified, &self.recorded) {
             (Some(names), _) if by_tags => format!("the tags of {names}"),
@@ -244,12 +259,16 @@ impl<'a> Cameras<'a> {
         for note in &loaded.notes {
             tracing::warn!("{note}");
         }
-        let adapted = loaded.calibration.for_views(size.0, size.1, self.are_packed);
-        let (calibration, fit) = adapted.map_err(wrong)?;
-        match fit {
-            Fit::Exact => {}
-            _ if fit.is_assumed() => tracing::warn!("{file}: {fit}"),
-            _ => tracing::info!("{file}: {fit}"),
+        let adapted = loaded.calibration.for_views(sizes, self.are_packed);
+        let (calibration, fits) = adapted.map_err(wrong)?;
+        let are_alike = fits[0] == fits[1];
+        for (fit, eye) in fits.into_iter().zip(Eye::BOTH).take(if are_alike { 1 } else { 2 }) {
+            let of = if are_alike { String::new() } else { format!(" ({eye} view)") };
+            match fit {
+                Fit::Exact => {}
+                _ if fit.is_assumed() => tracing::warn!("{file}{of}: {fit}"),
+                _ => tracing::info!("{file}{of}: {fit}"),
+            }
         }
         Ok((calibration, file))
     }

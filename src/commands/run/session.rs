@@ -66,7 +66,7 @@ impl Session {
         let source = source.map_err(|error| of_input(&args, error))?;
         let Some(source) = source else { return stopped_before_a_pair(&spec) };
         let (info, live) = (source.info().clone(), source.live_state());
-        let rig = cameras.for_pictures((info.width, info.height))?;
+        let rig = cameras.for_pictures(info.sizes())?;
         let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
         let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
             return stopped_before_a_pair(&spec);

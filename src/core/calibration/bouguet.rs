@@ -31,7 +31,8 @@ impl StereoCalibration {
     /// border, which is sampled at nine points a side), 1 everything that they see, with black margins;
     /// `None` keeps the cameras' own, as OpenCV does by default. If both lenses are fisheye, `alpha` is
     /// OpenCV's balance, which uses the middles of the image's sides instead of its corners; `None` again
-    /// keeps the cameras' own.
+    /// keeps the cameras' own. OpenCV's cameras have images of one size; those of others count
+    /// as if scaled to the height of the left camera's.
     pub fn rectify(
         &self,
         alpha: Option<f64>,
@@ -119,6 +120,12 @@ impl StereoCalibration {
         Ok([turn * half.transpose(), turn * half])
     }
 
+    /// Returns the mean of the vertical focal lengths in images of this height.
+    fn mean_focal(&self, height: usize) -> f64 {
+        let focal = |camera: &Camera| camera.focal[1] * (height as f64 / camera.height as f64);
+        (focal(&self.left) + focal(&self.right)) / 2.0
+    }
+
     /// Returns focal length and principal point as cv::stereoRectify chooses them.
     fn pinhole_view(
         &self,
@@ -130,7 +137,7 @@ impl StereoCalibration {
         let projections = cameras.map(Projection::new);
         let own = (self.left.width as f64, self.left.height as f64);
         let stretch = [width as f64 / own.0, height as f64 / own.1];
-        let focal = (cameras[0].focal[1] + cameras[1].focal[1]) * stretch[1] / 2.0;
+        let focal = self.mean_focal(height);
         // The images' corners lie around the centre of the rectified image.
         let mut centre = [0.0; 2];
         for ((camera, lens), rotation) in cameras.iter().zip(&projections).zip(rotations) {
@@ -162,8 +169,7 @@ impl StereoCalibration {
     /// Returns the cameras' own focal length, with unchanged optical axes. The sides of a
     /// very wide image lie almost at a right angle, and a plane with them would show little else.
     fn central_view(&self, rotations: &[Matrix3<f64>; 2], size: (usize, usize)) -> (f64, [f64; 2]) {
-        let stretch = size.1 as f64 / self.left.height as f64;
-        let focal = (self.left.focal[1] + self.right.focal[1]) * stretch / 2.0;
+        let focal = self.mean_focal(size.1);
         let mut centre = [0.0; 2];
         for (camera, rotation) in [&self.left, &self.right].into_iter().zip(rotations) {
             let ahead = rotation.column(2);

@@ -109,14 +109,6 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
     let mut notes = Vec::new();
     check_camera(&calibration.left, &sources.left, &mut notes)?;
     check_camera(&calibration.right, &sources.right, &mut notes)?;
-    let (left, right) = (&calibration.left, &calibration.right);
-    if (left.width, left.height) != (right.width, right.height) {
-        return Err(CalibrationError::new(format!(
-            "the views differ in picture size: {} says {}x{}, {} says {}x{}; both cameras must be \
-             calibrated in the same mode",
-            sources.left, left.width, left.height, sources.right, right.width, right.height
-        )));
-    }
     check_rotation(&calibration.rotation, sources)?;
     check_distance(&calibration.translation, sources)?;
     check_translation(&calibration.translation, sources, &mut notes)?;

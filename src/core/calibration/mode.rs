@@ -146,24 +146,21 @@ impl fmt::Display for Window {
 impl StereoCalibration {
     /// Returns the calibration for these parts of the left and the right camera's images. The
     /// rectified images show the left part, so that their rows correspond as before.
-    pub(super) fn within(self, windows: [Window; 2]) -> Result<Self> {
-        let [size, other] = windows.map(|window| window.delivered());
-        if size != other {
-            return Err(CalibrationError::new(format!(
-                "the views differ in picture size: {}x{} on the left, {}x{} on the right; both drivers \
-                 must deliver regions of one size",
-                size.0, size.1, other.0, other.1
-            )));
-        }
-        let mappings = windows.map(|window| window.mapping());
+    pub(super) fn within(self, windows: [Window; 2]) -> Self {
+        self.mapped(windows.map(|window| (window.mapping(), window.delivered())))
+    }
+
+    /// Returns the calibration for images that are mapped to these sizes. A rectification follows the left
+    /// image if its images are as large, and is dropped otherwise.
+    fn mapped(self, [(left, size), (right, other)]: [(Mapping, (usize, usize)); 2]) -> Self {
         let full = (self.left.width, self.left.height);
         let fits = |r: &Rectification| (r.width, r.height) == full;
-        Ok(StereoCalibration {
-            left: mappings[0].camera(&self.left, size),
-            right: mappings[1].camera(&self.right, size),
-            rectification: self.rectification.filter(fits).map(|r| mappings[0].rectified(&r, size)),
+        Self {
+            left: left.camera(&self.left, size),
+            right: right.camera(&self.right, other),
+            rectification: self.rectification.filter(fits).map(|r| left.rectified(&r, size)),
             ..self
-        })
+        }
     }
 
     /// Returns the calibration for images of another size of the same sensor, and the adaptation.
@@ -176,40 +173,43 @@ impl StereoCalibration {
     /// A rectification is scaled and cut in the same way if its images are as large as the camera's: rows
     /// correspond as before. If it has another size, it is dropped, to be computed again.
     pub fn for_size(&self, width: usize, height: usize) -> Result<(StereoCalibration, Fit)> {
-        self.for_views(width, height, false)
+        let to = (width, height);
+        let from = (self.left.width, self.left.height);
+        // The right camera's images change in the same proportion.
+        let other = (self.right.width, self.right.height);
+        let part = |own: usize, to: usize, from: usize| (own * to + from / 2) / from.max(1);
+        let of_right = (part(other.0, to.0, from.0), part(other.1, to.1, from.1));
+        let (calibration, [fit, _]) = self.for_views([to, of_right], false)?;
+        Ok((calibration, fit))
     }
 
-    /// As [`StereoCalibration::for_size`]. `are_packed`: the views are the halves of one image.
+    /// As [`StereoCalibration::for_size`] for the sizes of the left and the right view, with the adaptation of
+    /// each. `are_packed`: the views are the halves of one image.
     pub fn for_views(
         &self,
-        width: usize,
-        height: usize,
+        sizes: [(usize, usize); 2],
         are_packed: bool,
-    ) -> Result<(StereoCalibration, Fit)> {
-        let (from, to) = ((self.left.width, self.left.height), (width, height));
-        if from == to {
-            return Ok((self.clone(), Fit::Exact));
+    ) -> Result<(StereoCalibration, [Fit; 2])> {
+        let cameras = [&self.left, &self.right].map(|camera| (camera.width, camera.height));
+        if cameras == sizes {
+            return Ok((self.clone(), [Fit::Exact; 2]));
         }
-        let Some((mapping, fit)) = mapping(from, to) else {
-            return Err(CalibrationError::new(refusal(from, to, are_packed)));
-        };
-        let fits = |r: &&Rectification| (r.width, r.height) == from;
-        let rectification = self.rectification.as_ref().filter(fits);
-        let rectification = rectification.map(|r| mapping.rectified(r, to));
-        let calibration = StereoCalibration {
-            left: mapping.camera(&self.left, to),
-            right: mapping.camera(&self.right, to),
-            rectification,
-            ..self.clone()
-        };
-        Ok((calibration, fit))
+        let [left, right] = [0, 1].map(|eye| {
+            let (from, to) = (cameras[eye], sizes[eye]);
+            let own = if cameras[0] == cameras[1] { "" } else { [" left", " right"][eye] };
+            let refusal = || CalibrationError::new(refusal(own, from, to, are_packed));
+            mapping(from, to).ok_or_else(refusal)
+        });
+        let ((left, of_left), (right, of_right)) = (left?, right?);
+        let calibration = self.clone().mapped([(left, sizes[0]), (right, sizes[1])]);
+        Ok((calibration, [of_left, of_right]))
     }
 }
 
 /// Returns the error of a calibration that does not serve images of this size, with a remedy.
-fn refusal(from: (usize, usize), to: (usize, usize), are_packed: bool) -> String {
+fn refusal(eye: &str, from: (usize, usize), to: (usize, usize), are_packed: bool) -> String {
     let what = format!(
-        "the calibration is for pictures of {}x{}, but these are {}x{}",
+        "the calibration is for{eye} pictures of {}x{}, but these are {}x{}",
         from.0, from.1, to.0, to.1
     );
     let is_of = |size| size == from || mapping(from, size).is_some_and(|(_, fit)| fit.is_scaled());
@@ -259,6 +259,9 @@ fn mapping(from: (usize, usize), to: (usize, usize)) -> Option<(Mapping, Fit)> {
     // The same shape, except for rounding to whole pixels, of halves up or down.
     let same =
         |larger: f64| sides.iter().all(|(from, to)| (from * larger - to).abs() <= 0.5 + 1e-9);
+    if from == to {
+        return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Exact));
+    }
     if same(scale[0]) || same(scale[1]) {
         return Some((Mapping { scale, offset: [0.0; 2] }, Fit::Scaled { from, to }));
     }

@@ -11,8 +11,11 @@ const DISPARITIES: [usize; 2] = [64, 128];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Width and height of the images in pixels.
+    /// Width and height of the left camera's images in pixels.
     pub size: [usize; 2],
+    /// The same of the right camera's, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right_size: Option<[usize; 2]>,
     pub left: CameraSummary,
     pub right: CameraSummary,
     /// Distance between the cameras in millimetres.
@@ -98,6 +101,8 @@ impl Summary {
         });
         Self {
             size: [left.width, left.height],
+            right_size: Some([right.width, right.height])
+                .filter(|size| *size != [left.width, left.height]),
             left: camera(left),
             right: camera(right),
             baseline_mm: translation.norm() * 1e3,

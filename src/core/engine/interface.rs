@@ -112,8 +112,13 @@ pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> any
     Ok(())
 }
 
-pub(super) fn check_size(pair: &StereoPair, (width, height): (usize, usize)) -> anyhow::Result<()> {
-    for (image, eye) in [(&pair.left, "left"), (&pair.right, "right")] {
+pub(super) fn check_size(pair: &StereoPair, size: (usize, usize)) -> anyhow::Result<()> {
+    check_sizes(pair, [size; 2])
+}
+
+pub(super) fn check_sizes(pair: &StereoPair, sizes: [(usize, usize); 2]) -> anyhow::Result<()> {
+    let views = [(&pair.left, "left"), (&pair.right, "right")];
+    for ((image, eye), (width, height)) in views.into_iter().zip(sizes) {
         if (image.width(), image.height()) != (width, height) {
             bail!(
                 "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",

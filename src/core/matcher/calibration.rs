@@ -98,7 +98,7 @@ impl Calibration {
             Ok(Sighting { name: format!("view {number}"), seen })
         };
         let sightings = views.iter().enumerate().map(sighting).collect::<Result<Vec<_>, _>>()?;
-        let solved = solve::solve(&board, size, solve::Options::default(), sightings);
+        let solved = solve::solve(&board, [size; 2], solve::Options::default(), sightings);
         let solved = solved.map_err(Error::of_calibration)?;
         let rms_px = solved.report.rms_px;
         Ok((Self(Loaded::of(solved.calibration, Format::Own)), rms_px))

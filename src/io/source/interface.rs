@@ -24,8 +24,11 @@ pub struct Unavailable {
 pub struct SourceInfo {
     /// Name for people: "left.mp4 + right.mp4", "demo scene".
     pub description: String,
+    /// Size of the left view in pixels.
     pub width: usize,
     pub height: usize,
+    /// Width and height of the right view, if they differ from the left one's.
+    pub right: Option<(usize, usize)>,
     /// Recorded or captured pairs per second, if known.
     pub rate: Option<f64>,
     /// Expected number of pairs, if known (estimated from the duration).
@@ -44,6 +47,14 @@ pub struct SourceInfo {
     /// Smallest grey level of white.
     pub white: u8,
     pub cameras: Vec<CameraInput>,
+}
+
+impl SourceInfo {
+    /// Returns width and height of the left and the right view.
+    pub fn sizes(&self) -> [(usize, usize); 2] {
+        let left = (self.width, self.height);
+        [left, self.right.unwrap_or(left)]
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -66,6 +66,9 @@ pub fn open_source(
 
 pub fn describe(info: &SourceInfo) -> String {
     let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
+    if let Some((width, height)) = info.right {
+        text += &format!(" and {width}x{height}");
+    }
     if let Some(rate) = info.rate {
         text += &format!(", {rate:.4} pairs/s").replace(".0000", "");
     }

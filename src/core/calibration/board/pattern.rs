@@ -32,12 +32,22 @@ pub enum Pattern {
         /// Name of the dictionary of markers, in OpenCV's numbering.
         dictionary: &'static str,
     },
+    /// A grid of AprilTags with black squares between their corners, as Kalibr prints it.
+    AprilGrid {
+        /// Tags along a row.
+        columns: usize,
+        /// Tags along a column.
+        rows: usize,
+        /// Distance between tags relative to a tag's side.
+        spacing: f64,
+    },
 }
 
 /// A board of a known size.
 #[derive(Clone, Copy, Debug)]
 pub struct Board {
     pub pattern: Pattern,
+    /// Side of a square, or of a tag of an AprilGrid.
     pub square_m: f64,
 }
 
@@ -59,18 +69,30 @@ impl Pattern {
         Ok(Self::Chessboard { columns, rows })
     }
 
-    /// Returns the inner corners along a row and along a column.
+    /// Returns the inner corners, or those of the tags, along a row and along a column.
     pub fn corners(&self) -> (usize, usize) {
         match *self {
             Self::Chessboard { columns, rows } => (columns, rows),
             Self::Charuco { squares_x, squares_y, .. } => (squares_x - 1, squares_y - 1),
+            Self::AprilGrid { columns, rows, .. } => (2 * columns, 2 * rows),
         }
     }
 
-    /// Returns the squares along a row and along a column.
+    /// Returns the squares of a chessboard along a row and along a column.
     pub fn squares(&self) -> (usize, usize) {
         let (columns, rows) = self.corners();
         (columns + 1, rows + 1)
+    }
+
+    /// Returns the distance of this corner of a row or column from the board's edge, in sides of a square. The corner
+    /// after the last one is the other edge.
+    fn place(&self, corner: usize) -> f64 {
+        match *self {
+            Self::AprilGrid { spacing, .. } => {
+                (corner / 2) as f64 * (1.0 + spacing) + spacing + (corner % 2) as f64
+            }
+            _ => (corner + 1) as f64,
+        }
     }
 }
 
@@ -81,6 +103,9 @@ impl fmt::Display for Pattern {
             Self::Charuco { squares_x, squares_y, marker_ratio, dictionary } => {
                 let name = dictionary.trim_start_matches("DICT_").to_lowercase();
                 write!(f, "charuco:{squares_x}x{squares_y}:{marker_ratio}:{name}")
+            }
+            Self::AprilGrid { columns, rows, spacing } => {
+                write!(f, "aprilgrid:{columns}x{rows}:{spacing}")
             }
         }
     }
@@ -97,23 +122,24 @@ impl Board {
         Ok(Self { pattern, square_m })
     }
 
-    /// Returns the number of inner corners; they are counted row by row from the top left one.
+    /// Returns the number of corners; they are counted row by row from the top left one.
     pub fn count(&self) -> usize {
         let (columns, rows) = self.pattern.corners();
         columns * rows
     }
 
-    /// Returns the position of an inner corner on the board, in metres from its top left corner; x
+    /// Returns the position of a corner on the board, in metres from its top left corner; x
     /// to the right, y down, z into the board.
     pub fn point(&self, corner: usize) -> Vector3<f64> {
         let (columns, _) = self.pattern.corners();
-        let at = |squares: usize| (squares + 1) as f64 * self.square_m;
+        let at = |corner: usize| self.pattern.place(corner) * self.square_m;
         Vector3::new(at(corner % columns), at(corner / columns), 0.0)
     }
 
     /// Returns width and height of all squares in metres.
     pub fn size_m(&self) -> (f64, f64) {
-        let (x, y) = self.pattern.squares();
-        (x as f64 * self.square_m, y as f64 * self.square_m)
+        let (columns, rows) = self.pattern.corners();
+        let end = |corners: usize| self.pattern.place(corners) * self.square_m;
+        (end(columns), end(rows))
     }
 }

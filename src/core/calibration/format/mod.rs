@@ -187,7 +187,7 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded> {
     let check = if options.third { check::check_third } else { check::check };
     draft.notes.extend(check(&calibration, &draft.sources)?);
     if let Some(windows) = draft.windows {
-        calibration = calibration.within(windows)?;
+        calibration = calibration.within(windows);
     }
     let Draft { by_size, disparities, report, notes, .. } = draft;
     Ok(Loaded { calibration, format, by_size, disparities, report, notes })

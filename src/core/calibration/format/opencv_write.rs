@@ -26,15 +26,22 @@ fn items(calibration: &StereoCalibration) -> Vec<(&'static str, Item)> {
     };
     let (k1, d1) = camera(&calibration.left);
     let (k2, d2) = camera(&calibration.right);
-    let mut items = vec![
-        ("image_size", Item::List(vec![calibration.left.width, calibration.left.height])),
+    let [size, other] =
+        [&calibration.left, &calibration.right].map(|c| Item::List(vec![c.width, c.height]));
+    let mut items = match (size, other) {
+        (Item::List(size), Item::List(other)) if size != other => {
+            vec![("image_size_1", Item::List(size)), ("image_size_2", Item::List(other))]
+        }
+        (size, _) => vec![("image_size", size)],
+    };
+    items.extend([
         ("K1", k1),
         ("D1", d1),
         ("K2", k2),
         ("D2", d2),
         ("R", Item::Matrix(3, calibration.rotation.transpose().as_slice().to_vec())),
         ("T", Item::Matrix(3, calibration.translation.as_slice().to_vec())),
-    ];
+    ]);
     let fisheye = |camera: &Camera| matches!(camera.lens, Lens::Fisheye(_));
     match (fisheye(&calibration.left), fisheye(&calibration.right)) {
         (true, true) => items.insert(1, ("distortion_model", Item::Text("fisheye"))),

@@ -354,10 +354,6 @@ fn messages_of_ros_are_read_too() {
             "one above the other",
         ),
         (
-            [("l", &left), ("r", &right.replace("width: 640", "width: 752"))],
-            "differ in picture size",
-        ),
-        (
             [("l", &left), ("r", &right.replace("plumb_bob", "double_sphere"))],
             "\"double_sphere\" is not supported",
         ),

@@ -148,10 +148,30 @@ fn both_eyes_in_one_picture_are_recognised() {
         ((320, 400), "scale=2*iw:ih"),
         ((1280, 400), "scale=iw:2*ih"),
     ] {
-        let error = calibration().for_views(size.0, size.1, true).unwrap_err().to_string();
+        let error = calibration().for_views([size; 2], true).unwrap_err().to_string();
         assert!(error.contains("squeezed") && error.contains(filter), "{size:?}: {error}");
         assert!(!error.contains("--top-bottom") && !error.contains("--side-by-side"), "{error}");
     }
     let error = calibration().for_size(1000, 700).unwrap_err().to_string();
     assert!(!error.contains("--side-by-side") && error.contains("calibrate them"), "{error}");
+}
+
+#[test]
+fn unlike_cameras_are_adapted_each_by_itself() {
+    let mut unlike = calibration();
+    unlike.right = Mapping { scale: [0.5; 2], offset: [0.0; 2] }.camera(&unlike.right, (640, 400));
+    let sizes = [(1280, 800), (640, 400)];
+    assert_eq!(unlike.for_views(sizes, false).unwrap(), (unlike.clone(), [Fit::Exact; 2]));
+    // Both at the left camera's size are a pair of like cameras.
+    let (like, fits) = unlike.for_views([(1280, 800); 2], false).unwrap();
+    let scaled = Fit::Scaled { from: (640, 400), to: (1280, 800) };
+    assert_eq!(fits, [Fit::Exact, scaled]);
+    assert_eq!(like.right, calibration().right);
+    assert_eq!(like.rectification, calibration().rectification);
+    // By the left view's size alone, the right camera changes in proportion.
+    let (half, fit) = unlike.for_size(640, 400).unwrap();
+    assert_eq!(fit, Fit::Scaled { from: (1280, 800), to: (640, 400) });
+    assert_eq!((half.right.width, half.right.height), (320, 200));
+    let error = unlike.for_views([(1280, 800), (600, 400)], false).unwrap_err().to_string();
+    assert!(error.contains("is for right pictures of 640x400, but these are 600x400"), "{error}");
 }

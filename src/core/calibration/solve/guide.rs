@@ -130,7 +130,7 @@ pub enum Judgement {
 #[derive(Clone, Debug)]
 pub struct Guide {
     board: Board,
-    size: (usize, usize),
+    sizes: [(usize, usize); 2],
     /// Set if the board may move between pairs, as with single images.
     stills: bool,
     cameras: [Camera; 2],
@@ -142,19 +142,19 @@ pub struct Guide {
 }
 
 impl Guide {
-    /// Makes a guide for images of this size; the times of `stills` do not give the board's speed.
-    pub fn new(board: Board, size: (usize, usize), model: Model, stills: bool) -> Self {
+    /// Makes a guide for images of these sizes; the times of `stills` do not give the board's speed.
+    pub fn new(board: Board, sizes: [(usize, usize); 2], model: Model, stills: bool) -> Self {
         // A guess that suffices for tilts: 60 degrees over the image's width.
         let part = if model == Model::Fisheye { 1.0 / std::f64::consts::PI } else { 0.87 };
-        let camera = model.camera(size, part * size.0 as f64);
+        let camera = |size: (usize, usize)| model.camera(size, part * size.0 as f64);
         Self {
             board,
-            size,
+            sizes,
             stills,
-            cameras: [camera.clone(), camera],
+            cameras: sizes.map(camera),
             kept: Vec::new(),
             tilts: Vec::new(),
-            coverage: [Coverage::new(size), Coverage::new(size)],
+            coverage: sizes.map(Coverage::new),
             last: None,
             widths: [Vec::new(), Vec::new()],
         }
@@ -184,7 +184,7 @@ impl Guide {
             }
         }
         if !self.stills {
-            let limit = STILL * self.size.0 as f64;
+            let limit = STILL * self.width();
             match speed(last.as_ref(), time, &seen) {
                 None => return Judgement::Refuse(Refusal::New),
                 Some(speed) if speed > limit => {
@@ -193,7 +193,7 @@ impl Guide {
                 Some(_) => {}
             }
         }
-        let near = NEW * self.size.0 as f64;
+        let near = NEW * self.width();
         let known = |kept: &[Detection; 2]| apart(kept, &seen).is_some_and(|apart| apart < near);
         match self.kept.iter().any(known) {
             true => Judgement::Refuse(Refusal::Known),
@@ -247,7 +247,7 @@ impl Guide {
         let (columns, _) = self.board.pattern.corners();
         let spans = |fits: &dyn Fn(f64) -> bool| {
             let span =
-                |seen: &[Detection; 2]| seen[0].square_px * columns as f64 / self.size.0 as f64;
+                |seen: &[Detection; 2]| seen[0].square_px * columns as f64 / self.sizes[0].0 as f64;
             self.kept.iter().filter(|seen| fits(span(seen))).count()
         };
         let tilted = |axis: usize, sign: f64| {
@@ -264,6 +264,11 @@ impl Guide {
         ];
         wishes.extend(rest.map(|(wish, have, need)| Wanted { wish, have, need }));
         wishes
+    }
+
+    /// Returns the width of the wider view in pixels, in which distances of corners are judged.
+    fn width(&self) -> f64 {
+        self.sizes[0].0.max(self.sizes[1].0) as f64
     }
 
     fn sharp_up_to(&self, eye: usize) -> f64 {

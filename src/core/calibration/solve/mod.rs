@@ -83,15 +83,15 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// Calibrates two cameras with images of this size (width, height).
+/// Calibrates two cameras with images of these sizes (width, height).
 pub fn solve(
     board: &Board,
-    size: (usize, usize),
+    sizes: [(usize, usize); 2],
     options: Options,
     sightings: Vec<Sighting>,
 ) -> Result<Solved, SolveError> {
-    let kept = outliers::solve(board, size, options, &sightings)?;
-    Ok(report::solved(board, size, &sightings, kept))
+    let kept = outliers::solve(board, sizes, options, &sightings)?;
+    Ok(report::solved(board, sizes, &sightings, kept))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) fn rms(rig: &Rig, views: &[View]) -> f64 {
 /// Calibrates and drops the worst pair until every pair fits.
 pub(super) fn solve(
     board: &Board,
-    size: (usize, usize),
+    sizes: [(usize, usize); 2],
     options: Options,
     sightings: &[Sighting],
 ) -> Result<Kept, SolveError> {
@@ -61,8 +61,8 @@ pub(super) fn solve(
         for (eye, views) in Eye::BOTH.into_iter().zip(&views) {
             // By itself, every camera is the first one of its rig.
             let own: Vec<View> = views.iter().map(|v| View { camera: 0, ..v.clone() }).collect();
-            let rig =
-                camera::solve(&own, size, options.model).ok_or(SolveError::Undetermined(eye))?;
+            let rig = camera::solve(&own, sizes[eye.index()], options.model)
+                .ok_or(SolveError::Undetermined(eye))?;
             alone.push((rig, own));
         }
         let errors = [0, 1].map(|eye: usize| -> Vec<f64> {

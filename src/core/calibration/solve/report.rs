@@ -89,7 +89,7 @@ pub struct Solved {
 /// Assembles the report.
 pub(super) fn solved(
     board: &Board,
-    size: (usize, usize),
+    sizes: [(usize, usize); 2],
     sightings: &[Sighting],
     kept: Kept,
 ) -> Solved {
@@ -104,7 +104,7 @@ pub(super) fn solved(
     };
     let compare = Compare::new(&calibration);
     let Compared { pairs, used, coverage, epipolar_px, rows } =
-        Compared::of(size, sightings, &kept, &compare);
+        Compared::of(sizes, sightings, &kept, &compare);
     let tilts: Vec<[f64; 2]> = rig.boards.iter().map(start::tilt).collect();
     let (nearest_m, farthest_m) = distances(rig);
     let (rms_px, baseline_m) = (rms(rig, views), place.translation.norm());
@@ -158,9 +158,14 @@ struct Compared {
 }
 
 impl Compared {
-    fn of(size: (usize, usize), sightings: &[Sighting], kept: &Kept, compare: &Compare) -> Self {
+    fn of(
+        sizes: [(usize, usize); 2],
+        sightings: &[Sighting],
+        kept: &Kept,
+        compare: &Compare,
+    ) -> Self {
         let Kept { rig, views, left_out, .. } = kept;
-        let mut coverage = [Coverage::new(size), Coverage::new(size)];
+        let mut coverage = sizes.map(Coverage::new);
         let (mut pairs, mut epipolar, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         let mut used = 0;
         for (sighting, left_out) in sightings.iter().zip(left_out) {
@@ -210,12 +215,15 @@ fn mean(values: &[f64]) -> f64 {
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Report", 24)?;
+        let mut fields = serializer.serialize_struct("Report", 25)?;
         let c = &self.calibration;
         fields.serialize_field("verdict", &self.verdict)?;
         fields.serialize_field("board", &self.board.pattern.to_string())?;
         fields.serialize_field("square_m", &self.board.square_m)?;
         fields.serialize_field("image_size", &[c.left.width, c.left.height])?;
+        if (c.left.width, c.left.height) != (c.right.width, c.right.height) {
+            fields.serialize_field("right_image_size", &[c.right.width, c.right.height])?;
+        }
         fields.serialize_field("pairs_used", &self.used())?;
         fields.serialize_field("pairs_left_out", &self.left_out().count())?;
         fields.serialize_field("rms_px", &self.rms_px)?;

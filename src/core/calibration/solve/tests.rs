@@ -87,7 +87,8 @@ fn exactly(model: Model, lens: [Lens; 2], focal: f64) {
     let sightings = sightings(&truth, &mut || 0.0);
     assert!(sightings.len() >= 12, "{}", sightings.len());
     let Solved { calibration: found, report } =
-        solve(&board(), (640, 480), Options { model, ..Options::default() }, sightings).unwrap();
+        solve(&board(), [(640, 480); 2], Options { model, ..Options::default() }, sightings)
+            .unwrap();
     assert!(report.rms_px < 1e-6, "{}", report.rms_px);
     assert_eq!(report.left_out().count(), 0);
     for (found, truth) in [(&found.left, &truth.left), (&found.right, &truth.right)] {
@@ -161,7 +162,8 @@ fn noise_of_the_corners_is_the_error_that_is_reported() {
     let truth = truth(lenses(), 540.0);
     let mut noise = noise(0.1);
     let solved =
-        solve(&board(), (640, 480), Options::default(), sightings(&truth, &mut noise)).unwrap();
+        solve(&board(), [(640, 480); 2], Options::default(), sightings(&truth, &mut noise))
+            .unwrap();
     let Solved { calibration: found, report } = solved;
     // Both coordinates of a point are off by 0.1 px.
     assert!((report.rms_px - 0.1414).abs() < 0.01, "{}", report.rms_px);
@@ -283,7 +285,7 @@ fn a_bent_board_is_told() {
         let seen = [seen(&pose, &truth.left), seen(&place.after(&pose), &truth.right)];
         Sighting { name: format!("pair {i}"), seen: Ok(seen) }
     });
-    let solved = solve(&board(), (640, 480), Options::default(), pairs.collect()).unwrap();
+    let solved = solve(&board(), [(640, 480); 2], Options::default(), pairs.collect()).unwrap();
     let (found, report) = (solved.calibration.left.focal[0], solved.report);
     let sd = report.focal_sd_px.unwrap()[0];
     assert!((found - 540.0).abs() < 3.0 * sd && sd > 0.006 * 540.0, "{found} +- {sd}");
@@ -296,7 +298,7 @@ fn pairs_that_do_not_fit_are_left_out() {
     let mut noise = noise(0.1);
     let mut all = sightings(&truth, &mut noise);
     let count = all.len();
-    let clean = solve(&board(), (640, 480), Options::default(), all.clone()).unwrap().report;
+    let clean = solve(&board(), [(640, 480); 2], Options::default(), all.clone()).unwrap().report;
     let seen = |pair: usize| all[pair].seen.clone().unwrap();
     // The views of two pairs are of different moments; one by much, one by 3 mm.
     let [left, _] = seen(2);
@@ -323,7 +325,7 @@ fn pairs_that_do_not_fit_are_left_out() {
     ] {
         all.insert(all.len() / 2, Sighting { name: name.into(), seen });
     }
-    let solved = solve(&board(), (640, 480), Options::default(), all).unwrap();
+    let solved = solve(&board(), [(640, 480); 2], Options::default(), all).unwrap();
     let mut out: Vec<_> = solved.report.left_out().map(|(n, r)| (n.to_owned(), r.kind())).collect();
     out.sort();
     let expected = [
@@ -344,7 +346,8 @@ fn too_little_is_refused_with_the_reasons() {
     for pair in &mut pairs[2..] {
         pair.seen = Err(Reason::Alone(Eye::Left));
     }
-    let error = solve(&board(), (640, 480), Options::default(), pairs).unwrap_err().to_string();
+    let error =
+        solve(&board(), [(640, 480); 2], Options::default(), pairs).unwrap_err().to_string();
     assert!(error.starts_with("only 2 of "), "{error}");
     assert!(error.contains("\n  pair 2: only the left view has this picture\n"), "{error}");
     assert!(error.contains("more"), "{error}");
@@ -355,7 +358,7 @@ fn one_view_again_and_again_is_no_good_calibration() {
     let truth = truth(lenses(), 540.0);
     let pairs = sightings(&truth, &mut noise(0.05));
     let same: Vec<_> = (0..6).map(|_| pairs[0].clone()).collect();
-    match solve(&board(), (640, 480), Options::default(), same) {
+    match solve(&board(), [(640, 480); 2], Options::default(), same) {
         Ok(solved) => {
             assert_ne!(solved.report.verdict.quality, Quality::Good);
             let words = solved.report.verdict.to_string();
@@ -376,7 +379,7 @@ fn wrong_pairing_is_the_first_that_is_told() {
             let ([left, _], [_, right]) = (seen(pair), seen(pair + shift));
             Sighting { name: format!("pair {pair}"), seen: Ok([left, right]) }
         });
-        let words = match solve(&board(), (640, 480), Options::default(), shifted.collect()) {
+        let words = match solve(&board(), [(640, 480); 2], Options::default(), shifted.collect()) {
             Ok(mut solved) => {
                 assert_eq!(solved.report.verdict.quality, Quality::Bad);
                 solved.report.verdict.words.swap_remove(0)
@@ -392,7 +395,7 @@ fn swapped_eyes_are_told() {
     let truth = truth(lenses(), 540.0);
     let mut pairs = sightings(&truth, &mut noise(0.05));
     pairs.iter_mut().for_each(|pair| pair.seen.as_mut().unwrap().reverse());
-    let solved = solve(&board(), (640, 480), Options::default(), pairs).unwrap();
+    let solved = solve(&board(), [(640, 480); 2], Options::default(), pairs).unwrap();
     assert_eq!(solved.report.verdict.quality, Quality::Bad);
     assert!(solved.report.verdict.to_string().contains("views are swapped"));
     assert!((solved.calibration.rotation.transpose() - truth.rotation).norm() < 1e-2);
@@ -401,7 +404,7 @@ fn swapped_eyes_are_told() {
 #[test]
 fn a_report_is_one_json_object() {
     let pairs = sightings(&truth(lenses(), 540.0), &mut noise(0.05));
-    let report = solve(&board(), (640, 480), Options::default(), pairs).unwrap().report;
+    let report = solve(&board(), [(640, 480); 2], Options::default(), pairs).unwrap().report;
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["board"], "chessboard:9x6");
     assert_eq!(json["D1"].as_array().unwrap().len(), 5);

@@ -183,7 +183,7 @@ pub struct Plan {
     /// A frame's work, in order.
     pub steps: Vec<Step>,
     /// Format of the uploaded pictures.
-    pub input: Input,
+    pub inputs: [Input; 2],
     /// Upload buffer of the left picture, of [`Scope::Slot`]; aligned to 256 bytes.
     pub left: BufferId,
     pub right: BufferId,
@@ -202,7 +202,7 @@ pub struct Plan {
     pub states: Vec<(&'static str, BufferId)>,
 }
 
-/// Format of uploaded pictures.
+/// Format of the uploaded pictures of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
     pub width: usize,
@@ -212,8 +212,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Pictures that come rectified, rows tightly packed.
-    pub fn rectified(width: usize, height: usize) -> Self {
+    /// Pictures with rows tightly packed.
+    pub fn packed((width, height): (usize, usize)) -> Self {
         Input { width, height, pitch: width }
     }
 
@@ -224,12 +224,12 @@ impl Input {
 
 impl Plan {
     /// A plan without steps for maps of `width` x `height` pixels, with its three buffers.
-    pub fn new(width: usize, height: usize, input: Input) -> Self {
+    pub fn new(width: usize, height: usize, inputs: [Input; 2]) -> Self {
         let mut plan = Plan {
             kernels: Vec::new(),
             buffers: Vec::new(),
             steps: Vec::new(),
-            input,
+            inputs,
             left: BufferId(0),
             right: BufferId(1),
             rectified: None,
@@ -239,8 +239,8 @@ impl Plan {
             concurrent: 1,
             states: Vec::new(),
         };
-        plan.buffer("left picture", input.bytes(), Scope::Slot);
-        plan.buffer("right picture", input.bytes(), Scope::Slot);
+        plan.buffer("left picture", inputs[0].bytes(), Scope::Slot);
+        plan.buffer("right picture", inputs[1].bytes(), Scope::Slot);
         plan.buffer("disparity", 2 * width * height, Scope::Slot);
         plan
     }
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_checked_before_it_runs() {
-        let mut plan = Plan::new(4, 3, Input::rectified(4, 3));
+        let mut plan = Plan::new(4, 3, [Input::packed((4, 3)); 2]);
         assert_eq!(plan.check(), Ok(()));
         let kernel = plan.kernel("unit", "kernel");
         assert_eq!(plan.kernel("unit", "kernel"), kernel);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let mut plan = Plan::new(1000, 512, Input { width: 1000, height: 512, pitch: 1024 });
+        let mut plan = Plan::new(1000, 512, [Input { width: 1000, height: 512, pitch: 1024 }; 2]);
         plan.buffer("paths", 100 << 20, Scope::Slot);
         plan.buffer("shared", 10 << 20, Scope::Engine);
         plan.buffer("volume", 1 << 20, Scope::Concurrent);

@@ -52,7 +52,7 @@ use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
 use crate::engine::interface::{
-    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+    Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds,
 };
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
@@ -116,7 +116,7 @@ pub struct CudaEngine {
     /// Memory for the whitened pictures, and for the reports of the spatio-temporal stage.
     whitened: Option<PinnedPool<u16>>,
     reports: Option<PinnedPool<i32>>,
-    pictures: PinnedPool<u8>,
+    pictures: [PinnedPool<u8>; 2],
     /// Memory for the rectified pictures, if the device makes them.
     rectified: Option<PinnedPool<u8>>,
     rectifier: Option<Arc<Rectifier>>,
@@ -125,7 +125,7 @@ pub struct CudaEngine {
     context: Arc<Context>,
     size: (usize, usize),
     levels: usize,
-    input: Input,
+    inputs: [Input; 2],
     name: String,
     /// Busy slots in the order of submission.
     queue: VecDeque<usize>,
@@ -145,12 +145,6 @@ impl CudaEngine {
     /// Makes an engine with kernels and all its memory; results of raw pairs include rectified pictures.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
-        if let Some(rectifier) = rectifier {
-            let [left, right] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
-            if left != right {
-                bail!("the calibration's cameras differ in size: {left:?} and {right:?} pixels");
-            }
-        }
         let job = &Job { params, size: pairs.size, rectifier };
         let (width, height) = job.size;
         job.params.check()?;
@@ -217,6 +211,7 @@ impl CudaEngine {
         let pixels = job.size.0 * job.size.1;
         // One more than frames, for the one in use by an output.
         let ready = options.in_flight + 1;
+        let pictures = |input: Input| PinnedPool::new(&context, input.width * input.height, 0);
         let whitens = plan.passed.is_some_and(|passed| passed.whitened.is_some());
         Ok(Self {
             slots,
@@ -230,7 +225,7 @@ impl CudaEngine {
             whitened: PinnedPool::if_needed(whitens, &context, pixels, ready)?,
             reports: PinnedPool::if_needed(plan.passed.is_some(), &context, HEADER, ready)?,
             // Allocated on demand by sources.
-            pictures: PinnedPool::new(&context, plan.input.width * plan.input.height, 0)?,
+            pictures: [pictures(plan.inputs[0])?, pictures(plan.inputs[1])?],
             rectified: PinnedPool::if_needed(
                 plan.rectified.is_some(),
                 &context,
@@ -243,7 +238,7 @@ impl CudaEngine {
             context,
             size: job.size,
             levels: levels(job.params, job.size).len(),
-            input: plan.input,
+            inputs: plan.inputs,
             name: name(device, options),
             queue: VecDeque::with_capacity(options.in_flight),
             profile: false,
@@ -265,7 +260,7 @@ impl CudaEngine {
         thresholds: &[u32],
         of_stream: bool,
     ) -> anyhow::Result<()> {
-        check_size(&pair, (self.input.width, self.input.height))?;
+        check_sizes(&pair, self.inputs.map(|input| (input.width, input.height)))?;
         let Some(number) = self.idle_slot() else {
             bail!(
                 "the CUDA engine holds {} pairs at a time; collect one before the next",
@@ -297,7 +292,7 @@ impl CudaEngine {
         }
         let before = self.newest.map(|newest| self.slots[newest].chained());
         let slot = &mut self.slots[number];
-        slot.upload(&pair, self.input.pitch, &self.upload)?;
+        slot.upload(&pair, self.inputs, &self.upload)?;
         let streams = &self.streams[number % self.streams.len()];
         slot.compute(streams, &self.known, thresholds, before, self.profile)?;
         slot.download(&output, &self.download)?;
@@ -362,7 +357,7 @@ fn slots(
             whitened: plan.passed.and_then(|passed| passed.whitened).map(address),
             report: plan.passed.map(|passed| address(passed.report)),
         };
-        slots.push(Slot::new(context, work, plan.input.bytes(), addresses)?);
+        slots.push(Slot::new(context, work, plan.inputs, addresses)?);
     }
     Ok(slots)
 }

@@ -67,6 +67,13 @@ impl<T: Plain> Memory<T> for PinnedPool<T> {
     }
 }
 
+/// The pools of both views, whose images may differ in size.
+impl<T: Plain> Memory<T> for [PinnedPool<T>; 2] {
+    fn lend(&self, len: usize) -> Option<Box<dyn Lent<T>>> {
+        Memory::lend(&self[usize::from(len != self[0].len)], len)
+    }
+}
+
 /// Integers: all bit patterns are valid, and a page is sufficiently aligned.
 pub(super) trait Plain: Copy + 'static {}
 impl Plain for u8 {}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Chained, StreamPair, Turn, Work};
-use super::launch::BufferId;
+use super::launch::{BufferId, Input};
 use crate::frame::{Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
@@ -67,13 +67,13 @@ impl Slot {
     pub fn new(
         context: &Arc<Context>,
         work: Work,
-        picture_bytes: usize,
+        inputs: [Input; 2],
         addresses: Addresses,
     ) -> Result<Self> {
         let event = || Event::new(context);
         Ok(Self {
             work,
-            input: PinnedMemory::zeroed(context, 2 * picture_bytes)?,
+            input: PinnedMemory::zeroed(context, inputs[0].bytes() + inputs[1].bytes())?,
             addresses,
             upload_begin: event()?,
             uploaded: event()?,
@@ -84,22 +84,22 @@ impl Slot {
         })
     }
 
-    /// Enqueues the upload of both pictures to rows `pitch` bytes apart, from pinned memory or a copy.
-    pub fn upload(&mut self, pair: &StereoPair, pitch: usize, stream: &Stream) -> Result<()> {
+    /// Enqueues the upload of both pictures, from pinned memory or a copy.
+    pub fn upload(&mut self, pair: &StereoPair, inputs: [Input; 2], stream: &Stream) -> Result<()> {
+        let [left_pitch, right_pitch] = inputs.map(|input| input.pitch);
         if pair.left.is_pinned() && pair.right.is_pinned() {
             self.upload_begin.record(stream)?;
-            upload_rows(&pair.left, self.addresses.input[0], pitch, stream)?;
-            upload_rows(&pair.right, self.addresses.input[1], pitch, stream)?;
+            upload_rows(&pair.left, self.addresses.input[0], left_pitch, stream)?;
+            upload_rows(&pair.right, self.addresses.input[1], right_pitch, stream)?;
             return self.uploaded.record(stream);
         }
-        let half = self.input.bytes() / 2;
         // SAFETY: the memory is this slot's, whose last frame was collected, so no device reads it.
         let input = unsafe {
             std::slice::from_raw_parts_mut(self.input.address().as_ptr(), self.input.bytes())
         };
-        let (left, right) = input.split_at_mut(half);
-        copy_rows(&pair.left, pitch, left);
-        copy_rows(&pair.right, pitch, right);
+        let (left, right) = input.split_at_mut(inputs[0].bytes());
+        copy_rows(&pair.left, left_pitch, left);
+        copy_rows(&pair.right, right_pitch, right);
         self.upload_begin.record(stream)?;
         for (address, picture) in self.addresses.input.into_iter().zip([&*left, &*right]) {
             // SAFETY: both ranges have this size and stay until the slot's frame is collected.

@@ -44,6 +44,7 @@ pub(super) fn open(
         description,
         width,
         height,
+        right: None,
         rate: stream.rate(),
         pairs: stream.expected(),
         begin: stream.begin_time().unwrap_or_default(),

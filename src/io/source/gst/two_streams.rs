@@ -60,7 +60,7 @@ pub(super) fn open(
         description,
         pairs: common.or_else(|| expected_pairs(&streams)),
         cameras: cameras.into_iter().flatten().collect(),
-        ..info(&streams)?
+        ..info(&streams)
     };
     let rates = streams.each_ref().map(ReconnectingStream::rate);
     let [left_period, right_period] = rates.map(|rate| rate.map(period_of));
@@ -157,24 +157,15 @@ fn timings(
     Ok(([Some(pictures::timing(&[left, right], options.picture_rate)); 2], common))
 }
 
-/// Returns the properties of both streams, which must have one size.
-fn info(streams: &[ReconnectingStream; 2]) -> anyhow::Result<SourceInfo> {
+/// Returns the properties of both streams.
+fn info(streams: &[ReconnectingStream; 2]) -> SourceInfo {
     let [left, right] = streams;
     let (size, other) = (left.view_size(), right.view_size());
-    ensure!(
-        size == other,
-        "the views differ in size: {} is {}x{}, {} is {}x{}; scale or crop one of them",
-        left.name(),
-        size.0,
-        size.1,
-        right.name(),
-        other.0,
-        other.1
-    );
-    Ok(SourceInfo {
+    SourceInfo {
         description: String::new(),
         width: size.0,
         height: size.1,
+        right: (other != size).then_some(other),
         rate: [left.rate(), right.rate()].into_iter().flatten().reduce(f64::min),
         pairs: None,
         begin: left.begin_time().unwrap_or_default(),
@@ -185,7 +176,7 @@ fn info(streams: &[ReconnectingStream; 2]) -> anyhow::Result<SourceInfo> {
         has_colour: left.has_colour(),
         white: left.white().min(right.white()),
         cameras: Vec::new(),
-    })
+    }
 }
 
 /// Copies the exposure of one camera to the other if requested.

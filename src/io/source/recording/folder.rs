@@ -1,7 +1,7 @@
 //! Files in the folders of data sets, and data sets as folders: EuRoC's (mav0/cam0/data.csv) and KITTI raw
 //! (image_00/timestamps.txt).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -227,12 +227,12 @@ impl Folder {
             .for_each(|file| self.add_without_time(topic, file, list));
     }
 
-    /// Checks that all images have one size, by their headers. Damaged images are reported later.
+    /// Checks that all images of a view have one size, by their headers. Damaged images are reported later.
     pub(super) fn check_sizes(&mut self) -> Result<()> {
-        let mut first: Option<((usize, usize), &Path)> = None;
-        for Entry { file, .. } in &self.images {
+        let mut first: HashMap<usize, ((usize, usize), &Path)> = HashMap::new();
+        for Entry { file, topic, .. } in &self.images {
             let Ok(size) = header::dimensions(file) else { continue };
-            let (known, of) = *first.get_or_insert((size, file));
+            let (known, of) = *first.entry(*topic).or_insert((size, file));
             ensure!(
                 size == known,
                 "the images differ in size ({} is {}x{}, {} is {}x{}), but a run takes images of one size: \
@@ -245,7 +245,7 @@ impl Folder {
                 size.1
             );
         }
-        self.size = first.map(|(size, _)| size);
+        self.size = first.get(&0).map(|(size, _)| *size);
         Ok(())
     }
 

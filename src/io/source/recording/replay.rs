@@ -81,12 +81,13 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         tracing::warn!("{}: {warning}", recording.name);
     }
     let period = periods.into_iter().flatten().max();
-    let size = common_size(&recording, topics, first)?;
+    let [size, other] = first;
     let [left, right] = topics.map(|topic| &recording.topics()[topic]);
     let info = SourceInfo {
         description: description(path, &recording, topics),
         width: size.0,
         height: size.1,
+        right: (other != size).then_some(other),
         rate: period.map(rate_of),
         pairs: left.messages.zip(right.messages).map(|(left, right)| left.min(right)),
         begin,
@@ -156,26 +157,6 @@ fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
     // Each view keeps twice as many images, and as many pairs wait for their turn.
     let fitting = Budget::of_process().left() / WAITING_PART / (6 * bytes.max(1));
     fitting.clamp(1, Unordered::REACH as u64) as usize
-}
-
-fn common_size(
-    recording: &Recording,
-    topics: [usize; 2],
-    [size, other]: [(usize, usize); 2],
-) -> Result<(usize, usize)> {
-    let [left, right] = topics.map(|topic| &recording.topics()[topic]);
-    ensure!(
-        size == other,
-        "{}: the views differ in size: {} is {}x{}, {} is {}x{}",
-        recording.name,
-        left.name,
-        size.0,
-        size.1,
-        right.name,
-        other.0,
-        other.1
-    );
-    Ok(size)
 }
 
 fn description(path: &Path, recording: &Recording, topics: [usize; 2]) -> String {
@@ -264,13 +245,13 @@ impl Replay {
         };
         let swap = self.options.swap;
         for (eye, image) in views_of(views, topic, self.topics, swap) {
-            let size = (image.width(), image.height());
+            let (size, first) = ((image.width(), image.height()), self.info.sizes()[eye]);
             ensure!(
-                size == (self.info.width, self.info.height),
+                size == first,
                 "{}: {name} changes its size from {}x{} to {}x{} at image {number}",
                 self.recording.name,
-                self.info.width,
-                self.info.height,
+                first.0,
+                first.1,
                 size.0,
                 size.1
             );

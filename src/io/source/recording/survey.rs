@@ -1,5 +1,6 @@
 //! Overview of a recording, from one pass over all its messages.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -147,7 +148,7 @@ pub fn survey(
     lost.extend(recording.reader.lost());
     pass.finish();
     let pair = match pair {
-        Ok(views) => Chosen::Pair(Box::new(pass.pair(views))),
+        Ok(views) => Chosen::Pair(Box::new(pass.pair(views, &recording.calibrations))),
         Err(error) => Chosen::NoPair(format!("{error:#}")),
     };
     let files = recording.calibrations.iter().map(|file| file.display().to_string());
@@ -299,7 +300,7 @@ impl Pass {
         self.skews.sort_unstable();
     }
 
-    fn pair(&self, views: [usize; 2]) -> PairSurvey {
+    fn pair(&self, views: [usize; 2], calibrations: &[PathBuf]) -> PairSurvey {
         let Self { topics, times, pairer, skews, .. } = self;
         let infos = choice::camera_infos(topics, views);
         let most = skews.iter().map(|ns| ns.saturating_abs()).max();
@@ -318,7 +319,10 @@ impl Pass {
             times: self.basis.warning(),
             skew_ms: skews.get(skews.len() / 2).copied().map(ms),
             largest_skew_ms: most.map(ms),
-            unusable: unusable(views.map(|view| (topics[view].name.as_str(), &times[view]))),
+            unusable: unusable(
+                views.map(|view| (topics[view].name.as_str(), &times[view])),
+                infos.is_some() || !calibrations.is_empty(),
+            ),
             camera_infos: infos.map(|infos| infos.map(|topic| topics[topic].name.clone())),
         }
     }
@@ -338,14 +342,15 @@ fn clock(recording: &mut Recording, views: [usize; 2], stop: &Switch) -> Result<
     Ok(firsts.clock())
 }
 
-fn unusable(views: [(&str, &Times); 2]) -> Option<String> {
+/// Returns why the views are no pair. A calibration brings views of unlike cameras to one size.
+fn unusable(views: [(&str, &Times); 2], are_calibrated: bool) -> Option<String> {
     let [left, right] = views.map(|(name, times)| {
         let flaw = times.unreadable.as_deref().unwrap_or("it has no readable image");
         times.decoded.ok_or_else(|| format!("{name}: {flaw}"))
     });
     match (left, right) {
         (Err(flaw), _) | (_, Err(flaw)) => Some(flaw),
-        (Ok(left), Ok(right)) if left != right => Some(format!(
+        (Ok(left), Ok(right)) if left != right && !are_calibrated => Some(format!(
             "the views differ in size: {}x{} and {}x{}",
             left.0, left.1, right.0, right.1
         )),

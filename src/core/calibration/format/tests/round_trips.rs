@@ -29,6 +29,24 @@ fn every_number_has_a_point() {
     }
 }
 
+#[test]
+fn unlike_cameras_keep_their_sizes() {
+    let mut rig = crate::calibration::examples::euroc();
+    rig.right = Camera {
+        width: 564,
+        height: 360,
+        focal: rig.right.focal.map(|focal| 0.75 * focal),
+        centre: rig.right.centre.map(|at| 0.75 * (at + 0.5) - 0.5),
+        ..rig.right
+    };
+    rig.rectification = Some(rig.rectify(Some(0.0), (752, 480)).unwrap());
+    for format in WRITTEN {
+        let read = written(&rig, &Report::default(), format).calibration;
+        assert_eq!((&read.left, &read.right), (&rig.left, &rig.right), "{format}");
+        assert_eq!(read.rectification, rig.rectification, "{format}");
+    }
+}
+
 fn lens() -> impl Strategy<Value = Lens> {
     let k = -0.5..0.5_f64;
     prop_oneof![

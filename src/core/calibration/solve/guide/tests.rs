@@ -34,7 +34,7 @@ fn plain(x: f64, y: f64) -> [Result<Detection, NotFound>; 2] {
 }
 
 fn guide(stills: bool) -> Guide {
-    Guide::new(board(), SIZE, Model::PlumbBob, stills)
+    Guide::new(board(), [SIZE; 2], Model::PlumbBob, stills)
 }
 
 fn at(milliseconds: u64) -> Duration {

@@ -50,14 +50,10 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
         height <= GRID_ROWS_MAX,
         "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use `engine=cpu`"
     );
-    let input = match job.rectifier {
-        None => Input::rectified(width, height),
-        Some(rectifier) => {
-            let (width, height) = rectifier.source_size(Eye::Left);
-            Input { width, height, pitch: width }
-        }
-    };
-    let mut plan = Plan::new(width, height, input);
+    let inputs = Eye::BOTH.map(|eye| {
+        Input::packed(job.rectifier.map_or(job.size, |rectifier| rectifier.source_size(eye)))
+    });
+    let mut plan = Plan::new(width, height, inputs);
     if let Some(rectifier) = job.rectifier {
         plan.rectify(rectifier, job.size);
     }
