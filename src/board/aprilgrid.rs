@@ -1,8 +1,8 @@
-//! Tags of AprilGrids, Kalibr's boards: Olson's family 36h11 (ICRA 2011) with black squares that join the corners
-//! of neighbouring tags, so that each corner is a saddle point.
+//! Tags of AprilGrids, Kalibr's boards: Olson's family 36h11 (ICRA 2011) with black squares that join the
+//! corners of neighbouring tags, so that each corner is a saddle point.
 //!
-//! A tag is a quadrilateral of dark pixels whose modules spell a code of the family. Which of its corners comes
-//! first, and whether numbers rise upwards (Kalibr) or downwards, follows from the places of all tags, because
+//! A tag is a quadrilateral of dark pixels whose modules spell a code of the family. Which of its corners
+//! comes first, and whether numbers rise upwards (Kalibr) or downwards, follows from the places of all tags, because
 //! programs draw the codes in different directions.
 
 use nalgebra::{Matrix3, Matrix3x2, Vector2, Vector3};
@@ -254,7 +254,8 @@ fn of_unit_square([a, b, c, d]: [Point; 4]) -> Option<Matrix3<f64>> {
 }
 
 /// Returns the places of the tags on a board: column and row from the top left one, and the corners clockwise
-/// from the top left. Tags that look elsewhere than most are left out. `None` if they are too few, or in a line.
+/// from the top left. Tags that look elsewhere than most are left out. `None` if they are too few
+/// or in a line.
 pub(super) fn places(tags: &[Tag], (columns, rows): (usize, usize)) -> Option<Vec<Placed>> {
     if tags.len() < FEWEST {
         return None;
@@ -296,8 +297,8 @@ fn middle(corners: &[Point; 4]) -> Point {
     [0, 1].map(|axis| corners.iter().map(|corner| corner[axis]).sum::<f64>() / 4.0)
 }
 
-/// Returns the steps in the image to the next column and to the next row, by least squares over the middles of the
-/// tags.
+/// Returns the steps in the image to the next column and to the next row, by least squares over the middles
+/// of the tags.
 fn axes(tags: &[Tag], cell: &dyn Fn(usize) -> [usize; 2]) -> Option<[Point; 2]> {
     let (mut normal, mut right) = (Matrix3::zeros(), Matrix3x2::zeros());
     for tag in tags {

@@ -27,8 +27,8 @@ const ROUNDS: usize = 5;
 /// A step below this angle in radians (0.006 degrees) ends the rounds.
 const SETTLED: f64 = 1e-4;
 
-/// Largest standard deviation of an angle in radians (0.06 degrees), and of the focal length's excess, that counts
-/// as determined.
+/// Largest standard deviation of an angle in radians (0.06 degrees), and of the focal length's excess, that
+/// counts as determined.
 const DETERMINED: f64 = 1e-3;
 
 /// Names of the terms of a [`Turn`].

@@ -1,5 +1,5 @@
-//! Rotation of the right camera, and its focal length relative to the left one, that explain the row differences
-//! of rectified pairs.
+//! Rotation of the right camera, and its focal length relative to the left one, that explain the row
+//! differences of rectified pairs.
 //!
 //! A right camera that is turned by a small rotation w sees the direction (X, Y, 1) at
 //! (X, Y, 1) + w x (X, Y, 1), so that its rows are off by
@@ -8,8 +8,8 @@
 //! dy = f (-(1 + Y Y) w_x + X Y w_y + X w_z + Y k)
 //! ```
 //!
-//! with the focal length f in pixels and a focal length that is 1 + k times as long. A turn to the side (w_y) shows
-//! only in the corners of the image, where X Y is large.
+//! with the focal length f in pixels and a focal length that is 1 + k times as long. A turn to the side (w_y)
+//! shows only in the corners of the image, where X Y is large.
 
 use nalgebra::{Matrix4, Vector4};
 

@@ -172,6 +172,6 @@ fn unlike_cameras_are_adapted_each_by_itself() {
     let (half, fit) = unlike.for_size(640, 400).unwrap();
     assert_eq!(fit, Fit::Scaled { from: (1280, 800), to: (640, 400) });
     assert_eq!((half.right.width, half.right.height), (320, 200));
-    let error = unlike.for_views([(1280, 800), (600, 400)], false).unwrap_err().to_string();
-    assert!(error.contains("is for right pictures of 640x400, but these are 600x400"), "{error}");
+    let error = unlike.for_views([(1280, 800), (1000, 700)], false).unwrap_err().to_string();
+    assert!(error.contains("is for right pictures of 640x400, but these are 1000x700"), "{error}");
 }
