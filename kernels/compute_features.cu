@@ -23,14 +23,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     int x = i - PAD;
     size_t at = (size_t)y * row + i;
     u32 intensity = left.at(x, y) << 8 * INTENSITY;
-    p2_down[at] = intensity | penalty(guide, penalties, x, y, 0, 1) << 8 * P2_VERTICAL |
-                  penalty(guide, penalties, x, y, 1, 1) << 8 * P2_DIAGONAL_FROM_LEFT |
-                  penalty(guide, penalties, x, y, -1, 1) << 8 * P2_DIAGONAL_FROM_RIGHT;
-    p2_up[at] = intensity | penalty(guide, penalties, x, y, 0, -1) << 8 * P2_VERTICAL |
-                penalty(guide, penalties, x, y, 1, -1) << 8 * P2_DIAGONAL_FROM_LEFT |
-                penalty(guide, penalties, x, y, -1, -1) << 8 * P2_DIAGONAL_FROM_RIGHT;
-    p2_across[at] = intensity | penalty(guide, penalties, x, y, 1, 0) << 8 * P2_HORIZONTAL_FROM_LEFT |
-                    penalty(guide, penalties, x, y, -1, 0) << 8 * P2_HORIZONTAL_FROM_RIGHT;
+    u32 down = intensity, up = intensity, across = intensity;
 #if SURFACE
     auto slant = [&](int dx, int dy, int byte, int path) {
         auto of = [&](int x, int y) {
@@ -38,13 +31,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         };
         return slant_bits(slant_of(of(x - dx, y - dy), of(x, y)), byte, path);
     };
-    p2_down[at] = (p2_down[at] & ~(0xffu << 8 * SLANTS)) | slant(0, 1, SLANTS, P2_VERTICAL) |
-                  slant(1, 1, SLANTS, P2_DIAGONAL_FROM_LEFT) | slant(-1, 1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
-    p2_up[at] = (p2_up[at] & ~(0xffu << 8 * SLANTS)) | slant(0, -1, SLANTS, P2_VERTICAL) |
-                slant(1, -1, SLANTS, P2_DIAGONAL_FROM_LEFT) | slant(-1, -1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
-    p2_across[at] |= slant(1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_LEFT) |
-                     slant(-1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_RIGHT);
+    // The vertical paths read the intensity elsewhere: its byte has the slants.
+    down = slant(0, 1, SLANTS, P2_VERTICAL) | slant(1, 1, SLANTS, P2_DIAGONAL_FROM_LEFT) |
+           slant(-1, 1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+    up = slant(0, -1, SLANTS, P2_VERTICAL) | slant(1, -1, SLANTS, P2_DIAGONAL_FROM_LEFT) |
+         slant(-1, -1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+    across |= slant(1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_LEFT) |
+              slant(-1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_RIGHT);
 #endif
+    p2_down[at] = down | penalty(guide, penalties, x, y, 0, 1) << 8 * P2_VERTICAL |
+                  penalty(guide, penalties, x, y, 1, 1) << 8 * P2_DIAGONAL_FROM_LEFT |
+                  penalty(guide, penalties, x, y, -1, 1) << 8 * P2_DIAGONAL_FROM_RIGHT;
+    p2_up[at] = up | penalty(guide, penalties, x, y, 0, -1) << 8 * P2_VERTICAL |
+                penalty(guide, penalties, x, y, 1, -1) << 8 * P2_DIAGONAL_FROM_LEFT |
+                penalty(guide, penalties, x, y, -1, -1) << 8 * P2_DIAGONAL_FROM_RIGHT;
+    p2_across[at] = across | penalty(guide, penalties, x, y, 1, 0) << 8 * P2_HORIZONTAL_FROM_LEFT |
+                    penalty(guide, penalties, x, y, -1, 0) << 8 * P2_HORIZONTAL_FROM_RIGHT;
 #if BASE_WORDS > 0
     for (int word = 0; word < BASE_WORDS; word++)
         base[((size_t)y * BASE_WORDS + word) * row + i] = base_feature(left, x, y, word);
