@@ -428,7 +428,8 @@ mod tests {
             _ => 1.0,
         };
         assert!((detection.square_px - part * side).abs() < 0.1);
-        assert!(detection.blur_px < 2.0, "{}", detection.blur_px);
+        // Two pixels if the edges lie in the middle of one.
+        assert!(detection.blur_px <= 2.0, "{}", detection.blur_px);
     }
 
     #[test]

@@ -174,6 +174,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Luma and chroma in turn",
             "Chroma and luma in turn",
             "16-bit intensity",
+            "8-bit intensity of two views, their pixels in turn",
+            "10-bit intensity of two views, their pixels in turn",
             "JPEG images",
             "H.264 video",
         ])
