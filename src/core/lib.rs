@@ -20,6 +20,8 @@ pub mod engine;
 #[doc(hidden)]
 pub mod files;
 #[doc(hidden)]
+pub mod floats;
+#[doc(hidden)]
 #[warn(missing_docs)]
 pub mod frame;
 #[doc(hidden)]

@@ -13,9 +13,9 @@ use super::arrays::{array2, array3};
 use super::calibration::Calibration;
 use super::parameters::Given;
 use crate::raised;
+use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use stereod_core::matcher;
-use stereod_core::picture::floats::floats;
 use stereod_core::pool::Pooled;
 
 /// An array that is made on first use.

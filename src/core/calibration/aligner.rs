@@ -6,7 +6,8 @@ use nalgebra::{Matrix3, Vector3};
 
 use super::StereoCalibration;
 use super::projection::Projection;
-use crate::frame::{DisparityMap, INVALID, SUBPIXEL, StereoGeometry};
+use crate::floats::floats;
+use crate::frame::{DisparityMap, StereoGeometry};
 use crate::memory::{Budget, Reserved, TooMuch};
 
 /// Turns disparity maps into depth for each pixel of a third camera's own, unrectified images.
@@ -67,11 +68,9 @@ impl Aligner {
         let StereoGeometry { focal_px, centre_x_px, centre_y_px, .. } = self.geometry;
         let side = 0.5 / focal_px;
         let [right, down] = [0, 1].map(|axis| self.rotation.column(axis) * side);
-        for (i, &value) in map.values().iter().enumerate() {
-            let disparity = f64::from(value) / f64::from(SUBPIXEL);
-            let Some(z) = self.geometry.depth_m(disparity).filter(|_| value != INVALID) else {
-                continue;
-            };
+        for (i, disparity) in floats(map).into_iter().enumerate() {
+            // NaN, which is unknown, has no depth.
+            let Some(z) = self.geometry.depth_m(f64::from(disparity)) else { continue };
             let [x, y] = [i % map.width(), i / map.width()].map(|at| at as f64);
             let ray = Vector3::new((x - centre_x_px) / focal_px, (y - centre_y_px) / focal_px, 1.0);
             let point = self.rotation * ray * z + self.translation;
@@ -107,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::calibration::{Camera, Lens};
-    use crate::frame::DisparityRange;
+    use crate::frame::{DisparityRange, INVALID};
     use crate::pool::Pooled;
 
     const RANGE: DisparityRange = DisparityRange { min: 0, count: 64 };
@@ -238,9 +237,9 @@ mod tests {
             let third = third(right, rotation.into_inner(), place.into());
             let map = DisparityMap::new(32, 24, RANGE, Pooled::unpooled(values));
             let depth = aligned(&Aligner::new(geometry(), &Matrix3::identity(), &third).unwrap(), &map);
-            for (i, &value) in map.values().iter().enumerate().filter(|(_, value)| **value != INVALID) {
+            for (i, disparity) in floats(&map).into_iter().enumerate() {
                 let [x, y] = [i % 32, i / 32].map(|at| at as f64);
-                let own = geometry().point_m(x, y, f64::from(value) / 16.0).unwrap();
+                let Some(own) = geometry().point_m(x, y, f64::from(disparity)) else { continue };
                 let point = third.rotation * Vector3::from(own) + third.translation;
                 let Some([u, v]) = third.right.projection().pixel(point) else { continue };
                 if u > 0.0 && v > 0.0 && u < 59.0 && v < 39.0 {

@@ -9,9 +9,9 @@ use anyhow::{Result, bail};
 use serde::Deserialize;
 
 use crate::files;
+use crate::floats::floats;
 use crate::frame::{DisparityMap, Image, StereoGeometry};
 use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
-use crate::picture::floats::floats;
 
 /// Property of points with a known confidence: standard deviation of z in metres, provided that the disparity
 /// is right within 1 px; NaN if unknown.

@@ -2,7 +2,6 @@
 
 pub mod cloud;
 pub mod encoding;
-pub mod floats;
 pub mod grey;
 pub mod header;
 pub mod jpeg;

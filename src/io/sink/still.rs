@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use stereod_core::files;
+use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
 use stereod_core::matching::confidence::{DEVIATION_LIMITS, deviation_px};
-use stereod_core::picture::floats::floats;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png::{self, DisparityPng};
 
