@@ -68,9 +68,7 @@ pub struct RectifyArgs {
 impl RectifyArgs {
     /// The input; `None` if none is named, which the command line does not allow.
     pub fn spec(&self) -> Option<SourceSpec> {
-        let recording =
-            || Some(SourceSpec::recording(self.pair.left.as_ref()?, self.topics.wanted()));
-        self.pair.spec().or_else(recording)
+        self.pair.spec_or_recording(&self.topics)
     }
 
     pub fn flags(&self) -> FlagLayer {

@@ -205,6 +205,12 @@ impl PairArgs {
         SourceSpec::choose(eyes, self.side_by_side.as_ref(), self.top_bottom.as_ref())
     }
 
+    /// The input, which is a recording of messages if only a left view is named.
+    pub fn spec_or_recording(&self, topics: &TopicArgs) -> Option<SourceSpec> {
+        let recording = || Some(SourceSpec::recording(self.left.as_ref()?, topics.wanted()));
+        self.spec().or_else(recording)
+    }
+
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
         layer.add(&self.pictures);
