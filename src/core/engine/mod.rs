@@ -1,5 +1,6 @@
 //! Disparity engines, and the choice of one.
 
+mod carrying;
 pub mod cpu;
 pub mod cuda;
 mod interface;
@@ -14,6 +15,7 @@ use anyhow::Context;
 
 use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
+use carrying::CarryingEngine;
 use cpu::CpuOptions;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec};
@@ -66,8 +68,21 @@ pub struct Options {
     pub spare: u64,
 }
 
-/// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`].
+/// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`]. Steady maps with
+/// confidences are carried along the motion of the rig ([`crate::matching::carry`]).
 pub fn create(
+    choice: Choice,
+    params: &Params,
+    pairs: &PairSpec,
+    options: &Options,
+) -> anyhow::Result<Box<dyn Engine>> {
+    let engine = choose(choice, params, pairs, options)?;
+    let (Some(how), Some(_)) = (params.steady, params.confidence) else { return Ok(engine) };
+    let threads = options.cpu.threads;
+    Ok(Box::new(CarryingEngine::new(engine, how, params.range, pairs, threads)?))
+}
+
+fn choose(
     choice: Choice,
     params: &Params,
     pairs: &PairSpec,

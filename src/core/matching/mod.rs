@@ -10,6 +10,7 @@
 
 pub mod aggregation;
 pub mod block;
+pub mod carry;
 pub mod census;
 pub mod confidence;
 pub mod cost;
@@ -18,6 +19,7 @@ pub mod history;
 pub mod left_right;
 pub mod levels;
 pub mod local;
+pub mod motion;
 pub mod mutual_information;
 pub mod params;
 pub mod prior;

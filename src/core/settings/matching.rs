@@ -242,7 +242,9 @@ impl Matching {
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
-            confidence: (self.min_confidence > 0).then(|| of_percent(self.min_confidence)),
+            // Steady maps weigh disparities by confidence.
+            confidence: (self.min_confidence > 0 || self.steady.is_some())
+                .then(|| of_percent(self.min_confidence)),
             white: WHITE,
             median: match self.median {
                 3 => Median::Three,

@@ -372,10 +372,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .or(&["off"])
         .flag(MATCHING, "--steady", "STRENGTH|off")
         .help(
-            "Suppress flicker where nothing moves: number of maps in a row that must show another disparity \
-             or none before the map follows, 1 to 60, or `off`.",
+            "Suppress flicker: number of maps in a row that must show another disparity or none before a \
+             pixel of the shown map follows, 1 to 60, or `off`.",
         )
-        .more("Moving pixels follow at once.")
+        .more(
+            "While the rig moves, the shown map is carried along its motion. What moves by itself follows \
+             at once if it is matched surely.",
+        )
         .knob("Filters")
         .slider(1.0, 30.0, 1.0),
     Row::names("temporal", "off", &["off", "denoise", "whiten"])
