@@ -1,4 +1,4 @@
-// Disparity through a colour map; pixels without a disparity are black.
+// Disparity through a colour map.
 
 struct Colouring {
     // Disparity in 1/16 px of the first colour of the table.
@@ -18,6 +18,9 @@ override encoding_target: bool = false;
 // i16::MIN, the value that stands for "unknown".
 const INVALID: i32 = -32768;
 
+// Column of `tables` with the colour of unknown pixels.
+const UNKNOWN: i32 = 256;
+
 @group(0) @binding(0) var disparity: texture_2d<i32>;
 @group(0) @binding(1) var tables: texture_2d<f32>;
 @group(0) @binding(2) var<uniform> colouring: Colouring;
@@ -34,13 +37,10 @@ fn coloured(@location(0) place: vec2<f32>) -> @location(0) vec4<f32> {
     let size = vec2<i32>(textureDimensions(disparity));
     let texel = clamp(vec2<i32>(place * vec2<f32>(size)), vec2<i32>(0), size - 1);
     let value = textureLoad(disparity, texel, 0).r;
-    if value == INVALID {
-        return vec4<f32>(0.0, 0.0, 0.0, 1.0);
-    }
     // Whole numbers, rounded to the nearest table entry: the same on every device.
     let span = max(colouring.high - colouring.low, 1);
     let steps = clamp(value - colouring.low, 0, span);
-    let entry = (steps * 255 + span / 2) / span;
+    let entry = select((steps * 255 + span / 2) / span, UNKNOWN, value == INVALID);
     var colour = textureLoad(tables, vec2<i32>(entry, i32(colouring.table)), 0).rgb;
     if encoding_target {
         colour = decoded(colour);

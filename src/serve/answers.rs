@@ -5,8 +5,9 @@ use std::sync::Arc;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
-    HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -73,7 +74,17 @@ pub async fn answer(
     }
     if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/snapshot/"))
     {
-        return snapshot_of(live, name).await;
+        // They may hold secrets, such as addresses of cameras.
+        return match (name, rights.is_some_and(|rights| rights.may_change)) {
+            ("settings.toml", true) => {
+                let text = site.state.settings();
+                attached(with_kind(StatusCode::OK, "application/toml", text), "stereod.toml")
+            }
+            ("settings.toml", false) => {
+                plain(StatusCode::UNAUTHORIZED, "the settings need the token\n".into())
+            }
+            _ => snapshot_of(live, name).await,
+        };
     }
     respond(request.uri().path(), &site)
 }
@@ -171,7 +182,7 @@ fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
 /// Answers with a file made of the newest pair.
 async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
     match snapshot::of(live, name).await {
-        Ok((kind, file)) => with_kind(StatusCode::OK, kind, file),
+        Ok((kind, called, file)) => attached(with_kind(StatusCode::OK, kind, file), &called),
         Err(snapshot::Refusal::Unknown) => {
             plain(StatusCode::NOT_FOUND, "there is no such snapshot\n".into())
         }
@@ -185,6 +196,14 @@ async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
             plain(StatusCode::CONFLICT, format!("{reason}\n"))
         }
     }
+}
+
+/// Names the file as which a browser saves an answer.
+fn attached(mut response: Response<Full<Bytes>>, name: &str) -> Response<Full<Bytes>> {
+    if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, value);
+    }
+    response
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {

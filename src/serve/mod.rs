@@ -4,6 +4,7 @@
 //! ([`access`]). Nothing is counted here, and no frame is encoded before a client asks for it.
 
 mod access;
+pub mod addresses;
 mod answers;
 mod hosts;
 pub mod live;
@@ -27,4 +28,6 @@ pub trait State: Send + Sync + 'static {
     fn status(&self) -> Arc<RunStatus>;
     /// Returns the health at this moment, which does not depend on the thread that makes the status.
     fn health(&self) -> Health;
+    /// Returns a configuration file with the settings in effect.
+    fn settings(&self) -> String;
 }

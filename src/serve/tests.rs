@@ -97,6 +97,9 @@ impl State for Fixed {
     fn health(&self) -> Health {
         self.0.clone()
     }
+    fn settings(&self) -> String {
+        String::new()
+    }
 }
 
 fn start(state: Fixed) -> Server {

@@ -145,11 +145,15 @@ impl App {
             Drawn::Hidden => return None,
             Drawn::Shown => (),
         }
-        let still = self.ended || self.control.pause.is_set();
         let fading = self.figures.is_some_and(|(_, rates, _)| rates.frames_per_second.is_some());
-        let idle = (fading || !still).then_some(now + IDLE);
+        let idle = (fading || !self.is_still()).then_some(now + IDLE);
         let notice = self.notice.as_ref().map(|notice| notice.until);
         [idle, notice].into_iter().flatten().min()
+    }
+
+    /// Reports whether no further pair comes by itself.
+    fn is_still(&self) -> bool {
+        self.ended || self.control.pause.is_set()
     }
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
@@ -175,6 +179,7 @@ impl App {
                 let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
                 self.view = self.view.next(whitens);
             }
+            Action::Show(view) => self.view = view,
             Action::Points => {
                 // Once more: back to the left camera's viewpoint.
                 self.orbit = Orbit::default();
@@ -371,16 +376,31 @@ impl Content for App {
         ControlFlow::Continue(())
     }
 
-    fn message(&mut self, message: Wake) {
+    fn message(&mut self, message: Wake) -> bool {
         match message {
-            Wake::Status(status) => self.status = Some(status),
+            Wake::Status(status) => {
+                // Nothing moves during a pause and after the end, so most of its reports change nothing either.
+                let shown = |status: &RunStatus| {
+                    let judged = status.judged().map(|(_, text, alarm)| (text.to_owned(), alarm));
+                    (judged.collect::<Vec<_>>(), status.counted(), status.banners.clone())
+                };
+                let before = self.status.replace(status.clone());
+                return !self.is_still() || before.is_none_or(|it| shown(&it) != shown(&status));
+            }
+            // Pairs that the pause holds back change nothing on the screen.
+            Wake::Frame => {
+                let pause = &self.control.pause;
+                let is_held = |frame: &Matched| !pause.window_shows(frame.pair.arrived);
+                return !self.shell.remote.mailbox.discard(is_held);
+            }
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Saved(message) => self.notify(message),
             Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Camera(place, report) => self.panel.cameras.report(place, *report),
-            Wake::Frame | Wake::Close | Wake::Graphics => (),
+            Wake::Close | Wake::Graphics => (),
         }
+        true
     }
 
     fn quit(&mut self) {

@@ -62,8 +62,10 @@ pub(super) trait Content {
     /// Handles an event, before the window does. Breaks if the user quits.
     fn event(&mut self, event: &WindowEvent) -> std::ops::ControlFlow<()>;
 
-    /// Handles a message that only this content knows.
-    fn message(&mut self, _: Wake) {}
+    /// Handles a message that only this content knows. Returns whether the window has to be drawn again.
+    fn message(&mut self, _: Wake) -> bool {
+        true
+    }
 
     /// Prepares for the end, because the user quits or the window is to be closed.
     fn quit(&mut self) {}
@@ -121,7 +123,11 @@ impl<C: Content> ApplicationHandler<Wake> for App<C> {
                 let checked = self.0.shell().screen.as_ref().map_or(Ok(()), Screen::check);
                 self.check(event_loop, checked);
             }
-            other => self.0.message(other),
+            other => {
+                if !self.0.message(other) {
+                    return;
+                }
+            }
         }
         self.0.shell().request_redraw();
     }

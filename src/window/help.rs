@@ -13,10 +13,11 @@ pub(super) const VIEWS: Group = (
     "Views",
     &[
         ("l", "next view"),
+        ("1 2 4 6", "choose a view"),
         ("3", "points in space: drag, wheel"),
         ("c", "next colours"),
         ("e", "both images, lines along rows"),
-        ("g", "histograms and all figures"),
+        ("g i", "histograms and all figures"),
         ("f", "full screen"),
         ("o", "overlay on, off"),
         ("h", "this help"),

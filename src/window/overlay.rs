@@ -116,7 +116,8 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         wipe.paint_labels(painter, scale, floor);
     }
     let mut corner = area;
-    if content.paused {
+    let is_over = content.ended || content.timeline.is_some_and(|timeline| timeline.is_at_end);
+    if content.paused && !is_over {
         let line = Line::new("paused".into(), BRIGHT);
         let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
         corner.min.y = rect.max.y + MARGIN;
@@ -141,6 +142,9 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
     let rates = &content.rates;
     let mut text = match rates.frames_per_second {
         Some(rate) => format!("{rate:.1} fps"),
+        None if content.ended => "ended".into(),
+        None if content.timeline.is_some_and(|timeline| timeline.is_at_end) => "at the end".into(),
+        None if content.paused => "paused".into(),
         None => "- fps".into(),
     };
     if let Some(latency) = rates.latency {
@@ -341,6 +345,23 @@ mod tests {
         ];
         assert_eq!(texts(&wrong), expected);
         let times = Histogram::of_times(Timing::Latency, std::iter::empty());
+        let still = |paused, ended, timeline| {
+            let rates = Rates { frames_per_second: None, ..fine.rates };
+            texts(&OverlayContent { rates, paused, ended, timeline, ..fine.clone() })[0].clone()
+        };
+        let timeline = Timeline {
+            position: Duration::ZERO,
+            number: 0,
+            length: Duration::ZERO,
+            marks: [None; 2],
+            repeats: false,
+            speed: None,
+            is_at_end: true,
+        };
+        assert_eq!(still(true, false, None), "paused  latency 12.0 ms");
+        assert_eq!(still(false, true, None), "ended  latency 12.0 ms");
+        assert_eq!(still(true, false, Some(timeline)), "at the end  latency 12.0 ms");
+        assert_eq!(still(false, false, None), "- fps  latency 12.0 ms");
         let full = OverlayContent { histograms: Some([times.clone(), times]), ..fine };
         assert_eq!(texts(&full)[1..4], ["p95 15.0 ms", "640x480  CPU", "pairs 9"]);
         assert_eq!(texts(&full).len(), 7);

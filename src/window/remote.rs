@@ -121,6 +121,11 @@ impl Mailbox {
         locked(&self.0).newest.take()
     }
 
+    /// Removes the newest frame if it is unwanted. Returns true if it was.
+    pub(crate) fn discard(&self, is_unwanted: impl Fn(&Matched) -> bool) -> bool {
+        locked(&self.0).newest.take_if(|frame| is_unwanted(frame)).is_some()
+    }
+
     pub(crate) fn rates(&self, now: Instant) -> Rates {
         locked(&self.0).meter.rates(now)
     }

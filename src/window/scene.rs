@@ -99,7 +99,8 @@ impl Pane {
 }
 
 /// Lays the panes of a view out on a target of `target` (width, height) pixels: centred and as large as
-/// fits with the aspect ratio of `picture`. Empty if the target or the picture is empty.
+/// fits with the aspect ratio of `picture`. Left image and disparity stand one below the other if they are larger
+/// that way. Empty if the target or the picture is empty.
 pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     if picture.0 == 0 || picture.1 == 0 || target.0 == 0 || target.1 == 0 {
         return Vec::new();
@@ -108,6 +109,18 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     let count = contents.len() as u32;
     if target.0 < count {
         return Vec::new();
+    }
+    let [across, down] = [false, true].map(|stacks| fit(view, picture, target, stacks));
+    if view == View::SideBySide && down > across && target.1 >= 2 {
+        let half = target.1 / 2;
+        let mut both = panes(View::Left, picture, (target.0, half));
+        both.extend(panes(View::Disparity, picture, (target.0, half)));
+        // They touch in the middle.
+        let height = both[0].height;
+        for (pane, y) in both.iter_mut().zip([half - height, half]) {
+            pane.y = y;
+        }
+        return both;
     }
     let natural = view.natural_size(picture);
     // The tighter of the two directions decides; u64 because the products of sizes are compared.
@@ -135,6 +148,23 @@ fn scaled(length: u32, numerator: u32, denominator: u32) -> u32 {
     ((product + denominator / 2) / denominator) as u32
 }
 
+/// Returns the scale at which a view fits into a target, with its panes side by side or stacked.
+fn fit(view: View, picture: (u32, u32), target: (u32, u32), stacks: bool) -> f64 {
+    let (width, height) = arranged(view, picture, stacks);
+    (f64::from(target.0) / f64::from(width)).min(f64::from(target.1) / f64::from(height))
+}
+
+/// Returns the size of a view at 1:1, with its panes side by side or stacked.
+fn arranged(view: View, picture: (u32, u32), stacks: bool) -> (u32, u32) {
+    match stacks {
+        true => (picture.0, picture.1 * view.contents().len() as u32),
+        false => view.natural_size(picture),
+    }
+}
+
+/// Least gain in size for which the window opens with stacked panes, because most screens are wide.
+const WORTH_STACKING: f64 = 1.25;
+
 /// Returns the first size of the window: 1:1 if that fits into `largest`, otherwise as large as fits.
 /// Images smaller than `smallest` are enlarged by a whole number.
 pub fn window_size(
@@ -143,9 +173,11 @@ pub fn window_size(
     smallest: (u32, u32),
     largest: (u32, u32),
 ) -> (u32, u32) {
-    let (width, height) = view.natural_size((picture.0.max(1), picture.1.max(1)));
-    let fit =
-        (f64::from(largest.0) / f64::from(width)).min(f64::from(largest.1) / f64::from(height));
+    let picture = (picture.0.max(1), picture.1.max(1));
+    let [across, down] = [false, true].map(|stacks| fit(view, picture, largest, stacks).min(1.0));
+    let stacks = view == View::SideBySide && down > WORTH_STACKING * across;
+    let (width, height) = arranged(view, picture, stacks);
+    let fit = fit(view, picture, largest, stacks);
     let need =
         (f64::from(smallest.0) / f64::from(width)).max(f64::from(smallest.1) / f64::from(height));
     let scale = if fit < 1.0 { fit } else { need.ceil().clamp(1.0, fit.floor()) };
@@ -175,8 +207,11 @@ mod tests {
     fn side_by_side_makes_two_panes_of_one_size() {
         let both = [[0, 60, 640, 480], [640, 60, 640, 480]];
         assert_eq!(rectangles(View::SideBySide, (640, 480), (1280, 600)), both);
-        let narrow = [[0, 238, 50, 25], [50, 238, 50, 25]];
+        // One below the other in a narrow window. Both views of a pair always have their rows side by side.
+        let narrow = [[0, 199, 101, 51], [0, 250, 101, 51]];
         assert_eq!(rectangles(View::SideBySide, (200, 100), (101, 501)), narrow);
+        let pair = [[0, 238, 50, 25], [50, 238, 50, 25]];
+        assert_eq!(rectangles(View::Pair, (200, 100), (101, 501)), pair);
     }
 
     #[test]
@@ -223,6 +258,10 @@ mod tests {
         let size = |view, picture| window_size(view, picture, smallest, largest);
         assert_eq!(size(View::Disparity, (752, 480)), (752, 480));
         assert_eq!(size(View::SideBySide, (752, 480)), (1504, 480));
+        assert_eq!(size(View::SideBySide, (1280, 720)), (1600, 450));
+        // A street scene of KITTI.
+        assert_eq!(size(View::SideBySide, (1242, 375)), (1242, 750));
+        assert_eq!(size(View::Pair, (1242, 375)), (1600, 242));
         assert_eq!(size(View::Left, (3200, 1200)), (1600, 600));
         assert_eq!(size(View::Left, (64, 48)), (640, 480));
         assert_eq!(size(View::Left, (1, 5000)), (1, 900));

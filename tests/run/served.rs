@@ -311,7 +311,7 @@ fn other_machines_need_the_token_even_to_look() {
     next_frame(&mut served.with_token());
     // The page asks for the token.
     assert_eq!(served.get("/").0, 200);
-    for path in ["/metrics", "/healthz", "/snapshot/disparity.png"] {
+    for path in ["/metrics", "/healthz", "/snapshot/disparity.png", "/snapshot/settings.toml"] {
         assert_eq!(served.get(path).0, 401, "{path}");
         assert_eq!(served.get(&format!("{path}?token={}", served.token)).0, 200, "{path}");
     }

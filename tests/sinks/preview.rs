@@ -88,7 +88,7 @@ fn colours_size_profile_and_times() {
         let table = ColourMap::Turbo.table();
         for (x, colour) in [
             (width / 6, table[8 * 255 / 63]),
-            (width / 2, [0; 3]),
+            (width / 2, ColourMap::Turbo.unknown()),
             (width * 5 / 6, table[56 * 255 / 63 + 1]),
         ] {
             let at = (height / 2 * side(width) + x) * 3;

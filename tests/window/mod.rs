@@ -88,7 +88,8 @@ fn scene(view: View, colour_map: ColourMap) -> Scene {
 /// Expected colour of the disparity of a block.
 fn colour(map: ColourMap, value: i16) -> Rgba<u8> {
     if value == INVALID {
-        return Rgba([0, 0, 0, 255]);
+        let [red, green, blue] = map.unknown();
+        return Rgba([red, green, blue, 255]);
     }
     let [red, green, blue] = map.table()[LIMITS.table_entry(value)];
     Rgba([red, green, blue, 255])

@@ -80,7 +80,7 @@ fn every_disparity_has_the_colour_of_its_table_entry() {
         let table = ColourMap::Turbo.table();
         for (&value, seen) in values.iter().zip(shown.pixels()) {
             let expected = match value {
-                INVALID => [0, 0, 0],
+                INVALID => ColourMap::Turbo.unknown(),
                 _ => table[limits.table_entry(value)],
             };
             assert_eq!(seen.0[..3], expected, "{value} in {limits:?}");

@@ -8,8 +8,6 @@ use serde::Deserialize;
 
 use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, SUBPIXEL, StereoGeometry};
 
-pub const UNKNOWN_COLOUR: [u8; 3] = [0, 0, 0];
-
 /// Red, green and blue of each of the 256 steps, far (small disparity) first.
 pub type ColourTable = [[u8; 3]; 256];
 
@@ -54,6 +52,15 @@ impl ColourMap {
             ]
         });
         &tables[self as usize]
+    }
+
+    /// Returns the colour of pixels without a disparity. Unlike black, it has a contrast of at least 3:1 with the
+    /// first colour (WCAG 2.2, 1.4.11), so that unknown and far pixels differ, and it is no colour of the map.
+    pub fn unknown(self) -> [u8; 3] {
+        match self {
+            ColourMap::Turbo | ColourMap::Viridis => [112; 3],
+            ColourMap::Grey => [50, 90, 155],
+        }
     }
 }
 
@@ -231,7 +238,7 @@ pub fn colourise<const BYTES: usize>(
     assert!(stride >= used && out.len() >= stride * (map.height().max(1) - 1) + used);
     // One look-up gives the four bytes that are written.
     let table = colours.table().map(|[r, g, b]| [r, g, b, 255]);
-    let [r, g, b] = UNKNOWN_COLOUR;
+    let [r, g, b] = colours.unknown();
     let unknown = [r, g, b, 255];
     let (low, gain) = scale.line();
     for (values, row) in map.values().chunks_exact(map.width()).zip(out.chunks_mut(stride)) {
@@ -300,17 +307,40 @@ mod tests {
     }
 
     #[test]
-    fn the_full_range_spans_the_colours_and_unknown_is_black() {
+    fn unknown_differs_from_far_and_from_every_other_colour() {
+        // Relative luminance and contrast of WCAG 2.2.
+        let linear = |channel: u8| match f64::from(channel) / 255.0 {
+            low if low <= 0.04045 => low / 12.92,
+            high => ((high + 0.055) / 1.055).powf(2.4),
+        };
+        let luminance =
+            |[r, g, b]: [u8; 3]| 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+        for colours in ColourMap::ALL {
+            let (table, unknown) = (colours.table(), colours.unknown());
+            let contrast = (luminance(unknown) + 0.05) / (luminance(table[0]) + 0.05);
+            assert!(contrast >= 3.0, "{colours}: {contrast}");
+            let off =
+                |colour: &[u8; 3]| colour.iter().zip(unknown).map(|(a, b)| a.abs_diff(b)).max();
+            let nearest = table.iter().map(off).min().flatten();
+            assert!(nearest > Some(30), "{colours}: {nearest:?}");
+        }
+    }
+
+    #[test]
+    fn the_full_range_spans_the_colours() {
         let scale = ColourScale::new(ColourRange::Full, RANGE);
         assert_eq!((scale.step(0), scale.step(63 * 16)), (0, 255));
         assert_eq!((scale.step(-400), scale.step(i16::MAX)), (0, 255));
         let map = map(3, vec![0, INVALID, 63 * 16, 505, 16, 32]);
         let mut rgb = vec![9; 2 * 10];
         colourise::<3>(&map, ColourMap::Grey, &scale, &mut rgb, 10);
-        assert_eq!(rgb, [0, 0, 0, 0, 0, 0, 255, 255, 255, 9, 128, 128, 128, 4, 4, 4, 8, 8, 8, 9]);
+        assert_eq!(
+            rgb,
+            [0, 0, 0, 50, 90, 155, 255, 255, 255, 9, 128, 128, 128, 4, 4, 4, 8, 8, 8, 9]
+        );
         let mut rgbx = vec![9; 2 * 12];
         colourise::<4>(&map, ColourMap::Viridis, &scale, &mut rgbx, 12);
-        assert_eq!(rgbx[..8], [0x44, 0x01, 0x54, 255, 0, 0, 0, 255]);
+        assert_eq!(rgbx[..8], [0x44, 0x01, 0x54, 255, 112, 112, 112, 255]);
     }
 
     #[test]

@@ -225,7 +225,7 @@ pub fn check_png_name(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a disparity map in colour as a PNG; unknown disparity is black.
+/// Writes a disparity map in colour as a PNG.
 pub fn write_colour_png(
     path: &Path,
     map: &DisparityMap,
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_come_back_and_unknown_is_black() {
+    fn colours_come_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("colour.png");
         let scale = ColourScale::new(ColourRange::Full, RANGE);
@@ -506,7 +506,7 @@ mod tests {
         let picture = image::open(&path).unwrap().to_rgb8();
         let table = ColourMap::Turbo.table();
         assert_eq!(picture.get_pixel(0, 0).0, table[0]);
-        assert_eq!(picture.get_pixel(1, 0).0, [0, 0, 0]);
+        assert_eq!(picture.get_pixel(1, 0).0, ColourMap::Turbo.unknown());
         assert_eq!(picture.get_pixel(2, 1).0, table[255]);
         let wrong = dir.path().join("colour.jpg");
         assert!(write_colour_png(&wrong, &map(), ColourMap::Turbo, &scale).is_err());

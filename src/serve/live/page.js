@@ -1,53 +1,69 @@
 // The live page: takes frames from the WebSocket, draws them, and shows the status and the knobs. This file
 // connects keys, buttons and pointers with the parts in page/, and starts the page.
 import {
-  $, allowed, canvas, clamp, complain, note, remember, send, setDownloads, setState, stage, state,
-  takeToken,
+  $, allowed, canvas, clamp, complain, note, press, remember, send, setDownloads, setState, show, state,
+  takeToken, tokenIn,
 } from "./page/state.js";
-import { orbit, pan, panesOn, repaint, resetCamera, setProbe, zoom } from "./page/paint.js";
+import {
+  drag, magnify, orbit, pan, placeAt, repaint, resetCamera, setProbe, showWhole, zoom,
+} from "./page/paint.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";
 import { nextColours, resetAll } from "./page/tuning.js";
 import {
-  byKey, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, togglePanel, togglePause,
-  toggleRecording, VIEWS,
+  byKey, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, toggleFullScreen, togglePanel,
+  togglePause, toggleRecording, VIEWS, withLegend,
 } from "./page/controls.js";
 import { connect, tick } from "./page/connection.js";
 
 function probeAt(event) {
-  if (!state.frame) return;
-  const box = canvas.getBoundingClientRect();
-  const ratio = canvas.width / box.width;
-  const [x, y] = [(event.clientX - box.left) * ratio, (event.clientY - box.top) * ratio];
-  const { width, height } = state.frame.header;
-  for (const pane of panesOn(canvas.width, canvas.height, state.frame.header)) {
-    const column = Math.floor(((x - pane.x) / pane.w) * width);
-    const row = Math.floor(((y - pane.y) / pane.h) * height);
-    if (column >= 0 && row >= 0 && column < width && row < height) {
-      setProbe(column, row);
-      return;
-    }
-  }
+  const at = placeAt(event.clientX, event.clientY);
+  if (at) setProbe(Math.floor(at.x * state.frame.header.width), Math.floor(at.y * state.frame.header.height));
+}
+
+// Magnifies about a place of the page.
+function magnifyAt(factor, clientX, clientY) {
+  const at = placeAt(clientX, clientY);
+  magnify(factor, at ? [at.x, at.y] : undefined);
+}
+
+function reset() {
+  if (state.view === "points") resetCamera();
+  else showWhole();
+}
+
+function nearer(factor) {
+  if (state.view === "points") zoom(1 / factor);
+  else magnify(factor);
 }
 
 canvas.addEventListener("pointerdown", (event) => {
   pointers.set(event.pointerId, event);
-  if (state.view === "points") canvas.setPointerCapture(event.pointerId);
-  else probeAt(event);
+  canvas.setPointerCapture(event.pointerId);
+  if (state.view !== "points") probeAt(event);
 });
 canvas.addEventListener("pointermove", (event) => {
-  if (state.view !== "points") {
+  const before = pointers.get(event.pointerId);
+  const isFlat = state.view !== "points";
+  if (isFlat && (!before || (pointers.size === 1 && state.lens.scale === 1))) {
     probeAt(event);
     return;
   }
-  const before = pointers.get(event.pointerId);
   if (!before) return;
   pointers.set(event.pointerId, event);
   const [dx, dy] = [event.clientX - before.clientX, event.clientY - before.clientY];
   const other = [...pointers.values()].find((one) => one.pointerId !== event.pointerId);
   if (other) {
     const away = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
-    zoom(away(before) / Math.max(away(event), 1));
-    pan(dx / 2, dy / 2);
+    const factor = Math.max(away(event), 1) / Math.max(away(before), 1);
+    if (isFlat) {
+      magnifyAt(factor, (event.clientX + other.clientX) / 2, (event.clientY + other.clientY) / 2);
+      drag(dx / 2, dy / 2);
+    } else {
+      zoom(1 / factor);
+      pan(dx / 2, dy / 2);
+    }
+  } else if (isFlat) {
+    drag(dx, dy);
   } else if (event.shiftKey || event.buttons & 6) {
     pan(dx, dy);
   } else {
@@ -58,11 +74,12 @@ for (const name of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(name, (event) => pointers.delete(event.pointerId));
 }
 canvas.addEventListener("contextmenu", (event) => { if (state.view === "points") event.preventDefault(); });
-canvas.addEventListener("dblclick", () => { if (state.view === "points") resetCamera(); });
+canvas.addEventListener("dblclick", reset);
 canvas.addEventListener("wheel", (event) => {
-  if (state.view !== "points") return;
   event.preventDefault();
-  zoom(Math.exp(clamp(event.deltaY * (event.deltaMode ? 30 : 1), -240, 240) * 0.0015));
+  const factor = Math.exp(clamp(event.deltaY * (event.deltaMode ? 30 : 1), -240, 240) * 0.0015);
+  if (state.view === "points") zoom(factor);
+  else magnifyAt(1 / factor, event.clientX, event.clientY);
 }, { passive: false });
 
 document.querySelectorAll("#views input").forEach((radio) => {
@@ -75,8 +92,13 @@ $("about").onclick = () => togglePanel("details");
 $("tune").onclick = () => togglePanel("tuning");
 $("ask").onclick = () => $("help").showModal();
 $("shoot").onclick = () => openShots($("shots").hidden);
-$("shot").onclick = saveView;
-for (const id of ["png", "ply"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
+$("shot").onclick = () => saveView();
+$("sheet").onclick = () => saveView(withLegend);
+$("full").onclick = toggleFullScreen;
+$("fit").onclick = showWhole;
+show($("full"), document.fullscreenEnabled);
+document.addEventListener("fullscreenchange", () => press($("full"), document.fullscreenElement));
+for (const id of ["png", "depth", "ply", "toml"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
 $("home").onclick = resetCamera;
 $("size").onchange = sendQuality;
 $("reset").onclick = resetAll;
@@ -85,7 +107,7 @@ $("blend").oninput = () => { state.blend = $("blend").value / 100; repaint(); };
 $("knobs").onsubmit = (event) => event.preventDefault();
 $("token-form").onsubmit = (event) => {
   event.preventDefault();
-  state.token = $("token").value.trim();
+  state.token = tokenIn($("token").value);
   remember(() => sessionStorage, "stereod.token", state.token);
   complain(null);
   connect();
@@ -120,18 +142,22 @@ function keyOnCanvas(event) {
 const KEYS = {
   " ": togglePause,
   c: nextColours,
-  l: () => setView(VIEWS[(VIEWS.indexOf(state.view) + 1) % (state.painter.threeD ? 5 : 4)]),
+  l: () => {
+    const views = VIEWS.filter((name) => name !== "points" || state.painter.threeD);
+    setView(views[(views.indexOf(state.view) + 1) % views.length]);
+  },
   r: toggleRecording,
   t: () => { if (allowed("Tuning")) byKey("tuning"); },
   i: () => byKey("details"),
+  g: () => byKey("details"),
   w: () => { if (allowed("Saving settings")) send({ type: "save" }); },
-  s: saveView,
+  s: () => saveView(),
   p: () => { if (state.frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
-  f: () => { if (document.fullscreenElement) document.exitFullscreen(); else if (stage.requestFullscreen) stage.requestFullscreen().catch(() => {}); },
+  f: () => { if (document.fullscreenEnabled) toggleFullScreen(); },
   h: () => { if (!$("help").open) $("help").showModal(); },
-  0: resetCamera,
-  "+": () => { if (state.view === "points") zoom(0.87); },
-  "-": () => { if (state.view === "points") zoom(1.15); },
+  0: reset,
+  "+": () => nearer(1.15),
+  "-": () => nearer(0.87),
 };
 VIEWS.forEach((name, i) => { KEYS[i + 1] = () => setView(name); });
 KEYS["="] = KEYS["+"];
@@ -148,6 +174,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (target.matches("input[type=text], select, textarea")) return;
+  if (!state.letters && event.key.length === 1 && target !== canvas) return;
   if (target === canvas && keyOnCanvas(event)) { event.preventDefault(); return; }
   if (event.key === " " && target.matches("button, a, input, summary")) return;
   const action = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -169,6 +196,12 @@ if (!state.painter.threeD) {
 }
 const size = remember(() => localStorage, "stereod.size");
 if (size in SIZES) $("size").value = size;
+state.letters = remember(() => localStorage, "stereod.letters") !== "false";
+$("letters").checked = state.letters;
+$("letters").onchange = () => {
+  state.letters = $("letters").checked;
+  remember(() => localStorage, "stereod.letters", String(state.letters));
+};
 const last = remember(() => localStorage, "stereod.view");
 setView(VIEWS.includes(last) ? last : "both");
 setDownloads();

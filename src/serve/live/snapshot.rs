@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::Live;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::{CloudFormat, CloudOptions, encode_cloud};
-use stereod_core::picture::numbers::{Numbers, Quantity};
+use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png::DisparityPng;
 
 /// Longest wait for room.
@@ -33,10 +33,11 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Returns kind and content of a file. A client that leaves meanwhile costs nothing more.
-pub async fn of(live: &Live, name: &str) -> Result<(&'static str, Bytes), Refusal> {
+/// Returns kind, name and content of a file. A client that leaves meanwhile costs nothing more.
+pub async fn of(live: &Live, name: &str) -> Result<(&'static str, String, Bytes), Refusal> {
     let make: fn(&Matched, CloudOptions) -> Result<Vec<u8>> = match name {
-        "disparity.png" => |frame, _| disparity(frame),
+        "disparity.png" => |frame, _| numbers(frame, Quantity::Disparity),
+        "depth.png" => |frame, _| numbers(frame, Quantity::Depth(DepthUnit::default())),
         "cloud.ply" => cloud,
         _ => return Err(Refusal::Unknown),
     };
@@ -49,17 +50,24 @@ pub async fn of(live: &Live, name: &str) -> Result<(&'static str, Bytes), Refusa
     let Ok(Ok((held, place))) = timeout(PATIENCE, room).await else { return Err(Refusal::Busy) };
     let newest = shared.newest.borrow().clone();
     let clouds = shared.source.clouds;
+    let called = newest.as_ref().map(|newest| file_name(&newest.frame, name)).unwrap_or_default();
     let make = move || -> Result<Vec<u8>> {
         make(&newest.ok_or(anyhow!("no pair was matched yet"))?.frame, clouds)
     };
     let made = place.work(make).await.map_err(Refusal::Failed)?;
     let file = made.map_err(|error| Refusal::Failed(format!("{error:#}")))?;
-    Ok((kind, Bytes::from_owner(Held(file, held))))
+    Ok((kind, called, Bytes::from_owner(Held(file, held))))
 }
 
-fn disparity(frame: &Matched) -> Result<Vec<u8>> {
+/// Names a file after the number and the time of its pair, as page/controls.js does.
+fn file_name(frame: &Matched, name: &str) -> String {
+    let (number, time) = (frame.pair.sequence, frame.pair.timestamp.as_secs_f64());
+    format!("stereod-{number:06}-{time:.3}s-{name}")
+}
+
+fn numbers(frame: &Matched, quantity: Quantity) -> Result<Vec<u8>> {
     let map = &frame.disparity;
-    let numbers = Numbers::new(Quantity::Disparity, map.range(), None)?;
+    let numbers = Numbers::new(quantity, map.range(), frame.geometry.as_ref())?;
     Ok(DisparityPng::default().encode(map, &numbers)?.to_vec())
 }
 

@@ -72,9 +72,12 @@ pub fn hello(live: &Live, may_change: bool) -> String {
     hello.to_string()
 }
 
+/// Adds the colours from far to near, the colour of unknown pixels behind them, and the disparities of the ends.
 fn add_colours(live: &Live, message: &mut Value) {
     let (colouring, span) = live.colours();
-    message["colours"] = json!(&colouring.map.table()[..]);
+    let colours: Vec<_> =
+        colouring.map.table().iter().copied().chain([colouring.map.unknown()]).collect();
+    message["colours"] = json!(colours);
     message["colour_span"] = json!(span);
 }
 

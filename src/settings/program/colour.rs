@@ -29,7 +29,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         alias: Some(["gray", "grey"]),
         ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
             .flag(OUTPUT, "--colour-map", "MAP")
-            .help("Colours of the window and the preview; invalid pixels are black.")
+            .help("Colours of the window and the preview; unknown pixels are grey (blue with `grey`).")
             .about(&[
                 "Blue over green to red, Google's Turbo",
                 "Violet over green to yellow, with even steps of brightness",

@@ -2,11 +2,14 @@
 
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 
+use super::super::options::View;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Pause,
     NextColours,
     NextView,
+    Show(View),
     Points,
     Snapshot,
     PointCloud,
@@ -55,11 +58,16 @@ impl Action {
                 " " => Some(Action::Pause),
                 "c" => Some(Action::NextColours),
                 "l" => Some(Action::NextView),
+                // The digits are those of the live page; 5 mixes two images there.
+                "1" => Some(Action::Show(View::SideBySide)),
+                "2" => Some(Action::Show(View::Disparity)),
                 "3" => Some(Action::Points),
+                "4" => Some(Action::Show(View::Left)),
+                "6" => Some(Action::Show(View::Confidence)),
                 "s" => Some(Action::Snapshot),
                 "p" => Some(Action::PointCloud),
                 "e" => Some(Action::BothEyes),
-                "g" => Some(Action::Histograms),
+                "g" | "i" => Some(Action::Histograms),
                 "b" => Some(Action::Compare),
                 "t" => Some(Action::Tune),
                 "w" => Some(Action::WriteSettings),
@@ -124,6 +132,9 @@ mod tests {
         assert_eq!(of("p"), Some(Action::PointCloud));
         assert_eq!(of("e"), Some(Action::BothEyes));
         assert_eq!(of("g"), Some(Action::Histograms));
+        assert_eq!(of("i"), of("g"));
+        assert_eq!(of("1"), Some(Action::Show(View::SideBySide)));
+        assert_eq!(of("6"), Some(Action::Show(View::Confidence)));
         assert_eq!(of("b"), Some(Action::Compare));
         assert_eq!(of("t"), Some(Action::Tune));
         assert_eq!(of("w"), Some(Action::WriteSettings));

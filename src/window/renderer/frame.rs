@@ -211,14 +211,15 @@ impl Resources {
     }
 }
 
-/// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`].
+/// Returns the tables of all colour maps, one per row, in the order of [`ColourMap::ALL`]. The last column has the
+/// colour of unknown pixels.
 fn tables(Gpu { device, queue, .. }: &Gpu) -> wgpu::TextureView {
     let colours: Vec<u8> = ColourMap::ALL
         .iter()
-        .flat_map(|map| map.table())
-        .flat_map(|&[red, green, blue]| [red, green, blue, 255])
+        .flat_map(|map| map.table().iter().copied().chain([map.unknown()]))
+        .flat_map(|[red, green, blue]| [red, green, blue, 255])
         .collect();
-    let size = (256, ColourMap::ALL.len() as u32);
+    let size = (257, ColourMap::ALL.len() as u32);
     let (format, usage) = (wgpu::TextureFormat::Rgba8Unorm, wgpu::TextureUsages::TEXTURE_BINDING);
     let descriptor = descriptor("colour tables", size, format, usage);
     let order = wgpu::util::TextureDataOrder::LayerMajor;

@@ -1,5 +1,6 @@
 //! Metrics, and the live page with the Foxglove protocol, each on a port.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,9 +11,9 @@ use crate::commands::run::open::outputs;
 use crate::commands::{signals, told};
 use crate::pipeline::Outcome;
 use crate::serve::{
-    Access, Ending, Hosts, Listener, Live, LiveSink, Server, Site, State, Token, live,
+    Access, Ending, Hosts, Listener, Live, LiveSink, Server, Site, State, Token, addresses, live,
 };
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::status::RunStatus;
 use crate::telemetry::progress::Health;
 use crate::telemetry::stderr;
@@ -100,13 +101,22 @@ impl Face for Page {
         let access = Access { token: Some(self.token.clone()), is_required };
         let server = Server::start(listener, site(handles, access, self.live.clone()))?;
         let address = server.address();
+        let reachable = addresses::reachable(address);
         match settings.token_file() {
             // Not a log event, whose secrets are hidden.
-            None => stderr::tell(&format!("page on http://{address}/?token={}", self.token.text())),
-            Some(file) => tracing::info!(
-                "page on http://{address}/ with ?token= and the text of {}",
-                file.display()
-            ),
+            None => {
+                let page = |host| format!("http://{host}/?token={}", self.token.text());
+                reachable.iter().for_each(|host| stderr::tell(&format!("page on {}", page(host))));
+                if !address.ip().is_loopback() && std::io::stderr().is_terminal() {
+                    reachable.first().and_then(|host| addresses::qr(&page(host))).iter().for_each(
+                        |code| stderr::tell(&format!("the first address for a phone:\n{code}")),
+                    );
+                }
+            }
+            Some(file) => reachable.iter().for_each(|host| {
+                let file = file.display();
+                tracing::info!("page on http://{host}/ with ?token= and the text of {file}");
+            }),
         }
         self.server = Some(server);
         Ok(())
@@ -139,5 +149,9 @@ impl State for Handles {
 
     fn health(&self) -> Health {
         Handles::health(self)
+    }
+
+    fn settings(&self) -> String {
+        settings::to_file(&self.loaded())
     }
 }

@@ -82,12 +82,13 @@ impl Overload {
             cures => format!("; what would keep up: {}", cures.join(", or ")),
         };
         let [given, matched] = rates;
+        let name = if handles.args.source.demo { "the demo scene" } else { "the recording" };
         match is_live {
             true => tracing::warn!(
                 "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped{cures}"
             ),
             false => tracing::warn!(
-                "the recording has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly{cures}"
+                "{name} has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly{cures}"
             ),
         }
     }

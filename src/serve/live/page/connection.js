@@ -46,9 +46,11 @@ function lost(event) {
   }
   const reason = event?.code === 1008 ? event.reason || "no reason given" : "";
   if (/token/i.test(reason)) {
-    setState("lost", "Token refused");
-    complain("The server refused the token of this address (" + reason + "). Open the whole address that stereod "
-      + "printed at its start, with ?token=..., or enter the token here.", true);
+    const where = "that stereod printed at its start, with ?token=...";
+    setState(state.token ? "lost" : "wait", state.token ? "Token refused" : "Token needed");
+    complain(state.token
+      ? `The server refused the token (${reason}). Paste the whole address ${where}, or enter the token here.`
+      : `Paste the whole address ${where}, or enter the token here.`, true);
     show($("retry"), true);
     return;
   }

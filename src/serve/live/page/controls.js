@@ -3,7 +3,7 @@ import { $, allowed, canvas, element, mayChange, note, remember, send, show, sta
 import { paintNow, repaint, showReadout } from "./paint.js";
 import { showFacts } from "./status.js";
 
-export const VIEWS = ["both", "disparity", "left", "blend", "points"];
+export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence"];
 
 export const pointers = new Map();
 
@@ -28,10 +28,11 @@ export function setView(name) {
   stage.classList.toggle("orbiting", points);
   show($("mix"), name === "blend");
   show($("orbit"), points);
-  show($("legend"), !points && name !== "left");
+  show($("legend"), !["points", "left", "confidence"].includes(name));
+  show($("fit"), state.lens.scale > 1 && !points);
   canvas.setAttribute("aria-label", points
     ? "Points in three dimensions. Arrow keys rotate, with Shift move, plus and minus zoom."
-    : "Disparity and left image. Arrow keys move the probe.");
+    : "Disparity and left image. Arrow keys move the probe, plus and minus zoom.");
   pointers.clear();
   showReadout();
   repaint();
@@ -75,21 +76,56 @@ export function toggleRecording() {
   if (state.status?.recording && allowed("Recording")) send({ type: "record", on: !state.status.recording.on });
 }
 
-export function saveView() {
+// Saves the present view, whole. `finish` may put it on a larger canvas.
+export function saveView(finish = (view) => view) {
   if (!state.frame) return;
   openShots(false);
-  const { width, height, seq } = state.frame.header;
+  const { width, height, seq, time } = state.frame.header;
+  const { lens } = state;
+  state.lens = { scale: 1, x: 0.5, y: 0.5 };
   if (state.view !== "points") {
     canvas.width = state.view === "both" ? 2 * width + 2 : width;
     canvas.height = height;
   }
   state.painter.paint(canvas.width, canvas.height);
-  canvas.toBlob((blob) => {
-    const link = element("a", { href: URL.createObjectURL(blob), download: "stereod-" + state.view + "-" + seq + ".png" });
+  // As the server names its files (snapshot.rs).
+  const download = `stereod-${String(seq).padStart(6, "0")}-${time.toFixed(3)}s-${state.view}.png`;
+  finish(canvas).toBlob((blob) => {
+    const link = element("a", { href: URL.createObjectURL(blob), download });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }, "image/png");
+  state.lens = lens;
   paintNow();
+}
+
+// Puts the legend and the values at the probe below a view.
+export function withLegend(view) {
+  const sheet = element("canvas", { width: Math.max(view.width, 360), height: view.height + 56 });
+  const c = sheet.getContext("2d");
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+  c.fillStyle = colour("--ground");
+  c.fillRect(0, 0, sheet.width, sheet.height);
+  c.drawImage(view, 0, 0);
+  c.fillStyle = colour("--text");
+  c.font = "12px system-ui, sans-serif";
+  const { seq, time } = state.frame.header;
+  c.fillText(`${$("source").textContent}, pair ${seq}, ${time.toFixed(3)} s`, 8, view.height + 16);
+  if ($("legend").hidden) return sheet;
+  c.imageSmoothingEnabled = false;
+  c.drawImage($("ramp"), 40, view.height + 24, 200, 10);
+  c.fillStyle = `rgb(${state.colours[256]})`;
+  c.fillRect(286, view.height + 24, 12, 10);
+  c.fillStyle = colour("--text");
+  [["far", 8], ["near", 246], ["unknown", 302]].forEach(([word, x]) => c.fillText(word, x, view.height + 33));
+  c.textAlign = "center";
+  [...$("ticks").children].forEach((tick, i) => c.fillText(tick.textContent, 40 + 50 * i, view.height + 49));
+  return sheet;
+}
+
+export function toggleFullScreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else document.querySelector("main").requestFullscreen().catch(() => {});
 }
 
 export const SIZES = { auto: null, full: 1, half: 2, quarter: 4 };

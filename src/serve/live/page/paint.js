@@ -9,8 +9,9 @@ export function setColours(table, limits) {
   state.painter.setColours();
   const ramp = $("ramp").getContext("2d");
   const pixels = ramp.createImageData(256, 1);
-  state.colours.forEach((colour, i) => pixels.data.set([...colour, 255], 4 * i));
+  state.colours.slice(0, 256).forEach((colour, i) => pixels.data.set([...colour, 255], 4 * i));
   ramp.putImageData(pixels, 0, 0);
+  $("unknown").style.setProperty("--unknown", `rgb(${state.colours[256]})`);
   showLegend();
   dirty = true;
 }
@@ -26,7 +27,7 @@ export function showLegend() {
   if (ticks.childElementCount !== 5) ticks.replaceChildren(...labels.map(() => element("span")));
   labels.forEach((label, i) => text(ticks.children[i], label));
   $("legend").title = "Disparity " + state.span[0] + " to " + state.span[1] + " px";
-  $("legend").setAttribute("aria-label", "Colours: " + labels[0] + " to " + labels[4]);
+  $("legend").setAttribute("aria-label", "Colours: far " + labels[0] + " to near " + labels[4]);
 }
 
 // One or two images, as large as they fit; two side by side or one below the other.
@@ -43,6 +44,53 @@ export function panesOn(width, height, header) {
   const x = Math.round((width - pw - more * dx) / 2);
   const y = Math.round((height - ph - more * dy) / 2);
   return shown.map((what, i) => ({ what, x: x + i * dx, y: y + i * dy, w: pw, h: ph }));
+}
+
+// Left, top, width and height of the visible part of the flat views, as fractions of the image.
+export function partOf() {
+  const size = 1 / state.lens.scale;
+  return [state.lens.x, state.lens.y].map((middle) => clamp(middle - size / 2, 0, 1 - size)).concat(size, size);
+}
+
+// Returns the pane below a place of the canvas, and the place in the image as fractions; null outside of all.
+export function placeAt(clientX, clientY) {
+  if (!state.frame) return null;
+  const box = canvas.getBoundingClientRect();
+  const ratio = canvas.width / box.width;
+  const [left, top, across, down] = partOf();
+  for (const pane of panesOn(canvas.width, canvas.height, state.frame.header)) {
+    const [x, y] = [((clientX - box.left) * ratio - pane.x) / pane.w, ((clientY - box.top) * ratio - pane.y) / pane.h];
+    if (x >= 0 && y >= 0 && x < 1 && y < 1) return { pane, x: left + x * across, y: top + y * down };
+  }
+  return null;
+}
+
+function look(scale, x, y) {
+  state.lens = { scale: clamp(scale, 1, 64), x, y };
+  const [left, top, size] = partOf();
+  Object.assign(state.lens, { x: left + size / 2, y: top + size / 2 });
+  show($("fit"), state.lens.scale > 1 && state.view !== "points");
+  text($("fit"), "Whole image (now " + state.lens.scale.toFixed(1) + " times)");
+  repaint();
+}
+
+export function showWhole() {
+  look(1, 0.5, 0.5);
+}
+
+// Magnifies the flat views; the place in the image, the probe if none is given, stays where it is.
+export function magnify(factor, at = state.probe || [state.lens.x, state.lens.y]) {
+  const { scale, x, y } = state.lens;
+  const after = clamp(scale * factor, 1, 64);
+  look(after, at[0] + (x - at[0]) * scale / after, at[1] + (y - at[1]) * scale / after);
+}
+
+// Moves the magnified views with the pointer, by pixels of the page.
+export function drag(dx, dy) {
+  if (!state.frame) return;
+  const [pane] = panesOn(canvas.clientWidth, canvas.clientHeight, state.frame.header);
+  const { scale, x, y } = state.lens;
+  look(scale, x - dx / pane.w / scale, y - dy / pane.h / scale);
 }
 
 function resize() {
@@ -132,6 +180,10 @@ export function setProbe(column, row) {
   const { width, height } = state.frame.header;
   // Fractions keep their place if the server changes the size.
   state.probe = [(clamp(column, 0, width - 1) + 0.5) / width, (clamp(row, 0, height - 1) + 0.5) / height];
+  const [left, top, size] = partOf();
+  const [x, y] = [[state.probe[0], left], [state.probe[1], top]].map(([at, begin]) => Math.min(at - begin, 0) + Math.max(at - begin - size, 0));
+  // Arrow keys may move it out of the visible part.
+  if (x || y) look(state.lens.scale, state.lens.x + x, state.lens.y + y);
   showReadout();
   placeCrosses();
 }
@@ -167,10 +219,13 @@ function placeCrosses() {
   const crosses = stage.querySelectorAll(".cross");
   const panes = state.probe && state.frame && state.view !== "points" ? panesOn(canvas.width, canvas.height, state.frame.header) : [];
   const ratio = canvas.width / Math.max(canvas.clientWidth, 1);
+  const [left, top, size] = partOf();
   crosses.forEach((cross, i) => {
     show(cross, i < panes.length);
     if (i >= panes.length) return;
-    cross.style.left = (panes[i].x + state.probe[0] * panes[i].w) / ratio + "px";
-    cross.style.top = (panes[i].y + state.probe[1] * panes[i].h) / ratio + "px";
+    const [x, y] = [(state.probe[0] - left) / size, (state.probe[1] - top) / size];
+    show(cross, x >= 0 && y >= 0 && x <= 1 && y <= 1);
+    cross.style.left = (panes[i].x + x * panes[i].w) / ratio + "px";
+    cross.style.top = (panes[i].y + y * panes[i].h) / ratio + "px";
   });
 }

@@ -1,12 +1,13 @@
 // Two painters of the canvas: with WebGL2, and without it.
 import { canvas, clamp, stage, state, UNKNOWN } from "./state.js";
-import { camera, lensOf, panesOn, repaint, rotation } from "./paint.js";
+import { camera, lensOf, panesOn, partOf, repaint, rotation } from "./paint.js";
 
 const FLAT_VERTEX = `#version 300 es
+uniform vec4 part;   // left, top, width and height of the visible part, as fractions of the image
 out vec2 place;
 void main() {
   vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
-  place = vec2(corner.x, 1.0 - corner.y);
+  place = part.xy + part.zw * vec2(corner.x, 1.0 - corner.y);
   gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
 }`;
 
@@ -17,7 +18,7 @@ precision highp int;
 precision highp isampler2D;
 uniform isampler2D disparity;
 uniform sampler2D left;
-uniform sampler2D table;
+uniform sampler2D table;   // 256 colours from far to near, and that of unknown pixels
 uniform ivec2 size;
 uniform ivec2 limits;
 vec3 coloured(int value) {
@@ -28,7 +29,8 @@ vec3 coloured(int value) {
 
 const FLAT_FRAGMENT = `#version 300 es
 ${TABLE}
-uniform float share;
+uniform sampler2D confidence;
+uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence
 in vec2 place;
 out vec4 result;
 void main() {
@@ -36,7 +38,8 @@ void main() {
   int value = texelFetch(disparity, texel, 0).r;
   bool unknown = value == ${UNKNOWN};
   vec3 image = texture(left, place).rgb;
-  vec3 colour = unknown ? vec3(0.0) : coloured(value);
+  vec3 colour = unknown ? texelFetch(table, ivec2(256, 0), 0).rgb : coloured(value);
+  if (share < -1.5) colour = vec3(texelFetch(confidence, texel, 0).r);
   if (share >= 0.0) colour = mix(image, colour, unknown ? 0.0 : share);
   result = vec4(colour, 1.0);
 }`;
@@ -97,8 +100,8 @@ export class GlPainter {
     const gl = this.gl;
     this.flat = this.program(FLAT_VERTEX, FLAT_FRAGMENT);
     this.points = this.program(POINTS_VERTEX, POINTS_FRAGMENT);
-    // Disparity, left image and table of colours.
-    [gl.NEAREST, gl.LINEAR, gl.NEAREST].forEach((filter, unit) => this.texture(unit, filter));
+    // Disparity, left image, table of colours and confidence.
+    [gl.NEAREST, gl.LINEAR, gl.NEAREST, gl.NEAREST].forEach((filter, unit) => this.texture(unit, filter));
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
     gl.pixelStorei(gl.UNPACK_COLORSPACE_CONVERSION_WEBGL, gl.NONE);
     gl.bindVertexArray(gl.createVertexArray());
@@ -139,7 +142,7 @@ export class GlPainter {
     if (!state.colours.length) return;
     gl.activeTexture(gl.TEXTURE2);
     const bytes = new Uint8Array(state.colours.flat());
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, state.colours.length, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes);
   }
 
   setFrame() {
@@ -156,6 +159,9 @@ export class GlPainter {
     }
     gl.activeTexture(gl.TEXTURE1);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.image);
+    if (!state.frame.confidence) return;
+    gl.activeTexture(gl.TEXTURE3);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, state.frame.confidence);
   }
 
   use(one) {
@@ -164,6 +170,7 @@ export class GlPainter {
     gl.uniform1i(one.places.disparity, 0);
     gl.uniform1i(one.places.left, 1);
     gl.uniform1i(one.places.table, 2);
+    gl.uniform1i(one.places.confidence ?? null, 3);
     gl.uniform2i(one.places.size, ...this.size);
     gl.uniform2i(one.places.limits, Math.round(state.span[0] * 16), Math.round(state.span[1] * 16));
   }
@@ -181,9 +188,10 @@ export class GlPainter {
     }
     gl.disable(gl.DEPTH_TEST);
     this.use(this.flat);
+    gl.uniform4f(this.flat.places.part, ...partOf());
     for (const pane of panesOn(width, height, state.frame.header)) {
       gl.viewport(pane.x, height - pane.y - pane.h, pane.w, pane.h);
-      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend }[pane.what] ?? -1);
+      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2 }[pane.what] ?? -1);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
     }
   }
@@ -208,10 +216,15 @@ export class GlPainter {
   }
 }
 
+function fill(canvas, pixels, width, height) {
+  Object.assign(canvas, { width, height });
+  if (height) canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), width, height), 0, 0);
+}
+
 export class PlainPainter {
   constructor() {
     this.context = canvas.getContext("2d", { alpha: false });
-    this.map = document.createElement("canvas");
+    [this.map, this.sure] = [0, 1].map(() => document.createElement("canvas"));
     this.threeD = false;
   }
 
@@ -230,25 +243,28 @@ export class PlainPainter {
     state.frame.disparity.forEach((value, i) => {
       if (value !== UNKNOWN) pixels[i] = words[Math.floor((clamp(value - low, 0, range) * 255 + half) / range)];
     });
-    Object.assign(this.map, { width, height });
-    const image = new ImageData(new Uint8ClampedArray(pixels.buffer), width, height);
-    this.map.getContext("2d").putImageData(image, 0, 0);
+    fill(this.map, pixels, width, height);
+    const sure = state.frame.confidence || [];
+    fill(this.sure, Uint32Array.from(sure, (one) => 0xff000000 + 0x10101 * one), width, sure.length / width);
   }
 
   paint(width, height) {
     const c = this.context;
-    const draw = (image, pane) => c.drawImage(image, pane.x, pane.y, pane.w, pane.h);
+    const [left, top, across, down] = partOf();
+    const draw = (image, pane) => image.width && c.drawImage(image, left * image.width, top * image.height,
+      across * image.width, down * image.height, pane.x, pane.y, pane.w, pane.h);
     c.fillStyle = getComputedStyle(stage).backgroundColor;
     c.fillRect(0, 0, width, height);
     if (!state.frame) return;
     for (const pane of panesOn(width, height, state.frame.header)) {
-      c.fillStyle = "#000";
+      c.fillStyle = `rgb(${state.colours[256]})`;
       c.fillRect(pane.x, pane.y, pane.w, pane.h);
       c.imageSmoothingEnabled = true;
-      if (pane.what !== "disparity") draw(state.frame.image, pane);
+      if (pane.what === "left" || pane.what === "blend") draw(state.frame.image, pane);
       c.imageSmoothingEnabled = false;
-      c.globalAlpha = pane.what === "blend" ? blend : 1;
-      if (pane.what !== "left") draw(this.map, pane);
+      c.globalAlpha = pane.what === "blend" ? state.blend : 1;
+      if (pane.what === "confidence") draw(this.sure, pane);
+      else if (pane.what !== "left") draw(this.map, pane);
       c.globalAlpha = 1;
     }
   }

@@ -18,6 +18,8 @@ export const state = {
   colours: [],
   span: [0, 64],
   view: "both",
+  lens: { scale: 1, x: 0.5, y: 0.5 }, // Magnification of the flat views, and the middle as fractions of the image.
+  letters: true, // Keys of one character work everywhere.
   blend: 0.55,
   probe: null, // Position of the probe in pixels of the frame's arrays, as a fraction of the image.
   panel: null,
@@ -109,9 +111,19 @@ export function addressOf(path) {
 export function setDownloads() {
   $("png").href = addressOf("snapshot/disparity.png").href;
   const calibrated = Boolean(state.frame?.header.geometry);
-  if (calibrated) $("ply").href = addressOf("snapshot/cloud.ply").href;
-  show($("ply"), calibrated);
+  $("toml").href = addressOf("snapshot/settings.toml").href;
+  show($("toml"), mayChange());
+  for (const [id, file] of [["ply", "cloud.ply"], ["depth", "depth.png"]]) {
+    if (calibrated) $(id).href = addressOf("snapshot/" + file).href;
+    show($(id), calibrated);
+  }
   show($("why-no-ply"), !calibrated);
+}
+
+// Takes the token of a whole address, too.
+export function tokenIn(given) {
+  const found = /[?&]token=([^&#\s]+)/.exec(given);
+  return found ? decodeURIComponent(found[1]) : given.trim();
 }
 
 export function setState(kind, words) {

@@ -12,6 +12,7 @@ export function showRates() {
   noteAge();
   const age = live ? oldest() : null;
   text($("age"), age === null ? "" : seconds(age));
+  show($("delay"), age !== null);
   $("age").classList.toggle("alarm", age >= OLD_MS);
   showBanners();
   if (!live || state.retryAt) return;
@@ -35,6 +36,11 @@ export function showStatus() {
   showRates();
   showViewers();
   if (state.panel === "details") showFacts();
+}
+
+// "noise 0.7 0.6" of the two views, with their names.
+function ofBoth(words) {
+  return words.replace(/(\w+) ([\d.]+) ([\d.]+)( %)?/g, "$1 left $2$4, right $3$4").split("  ");
 }
 
 function inWords(warning) {
@@ -97,7 +103,7 @@ export function showFacts() {
     ].filter(Boolean)],
     ...s.outputs.map((o) => ["Output", o.name + ": " + count(o.frames, "frames"), o.failed]),
     ["Alignment", s.alignment ? s.alignment.text : "unknown", s.alignment && s.alignment.alarm],
-    ["Exposure, noise", s.exposure ? s.exposure.text : "unknown", s.exposure && s.exposure.alarm],
+    ["Exposure, noise", s.exposure ? ofBoth(s.exposure.text) : "unknown", s.exposure && s.exposure.alarm],
     ...s.warnings.map((one) => ["Warning", inWords(one) + `, ${one.ago_s} s ago`, one.ago_s < 60]).reverse(),
     ["This page", [
       drawnRate().toFixed(1) + " images/s" + (state.frame ? ", " + state.frame.header.width + "x" + state.frame.header.height : "") + ({ 2: " (half size)", 4: " (quarter size)" }[s.client.scale] || ""),
