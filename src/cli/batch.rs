@@ -21,6 +21,7 @@ Examples:
   stereod batch drives.txt --out disparity/ --shard auto/64    the part of this pod of 64
   stereod batch drives.txt --out disparity/ --shard 3/8 --dry-run
   stereod batch missing disparity/                             shards to start again: 3,7-9
+  stereod batch status disparity/                              pieces, rate and time left
   stereod batch verify disparity/
   stereod batch merge disparity/ -o joined/
 
@@ -120,6 +121,11 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N", help_heading = "Shards", hide_short_help = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub run_in: Option<u64>,
+
+    /// End a piece as failed if it takes longer than this many seconds, because its input hangs; the others are made
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = "Shards", hide_short_help = true)]
+    pub time_limit: Option<u64>,
 
     /// List the pieces of this shard and their state, and write nothing
     #[arg(long)]
@@ -226,6 +232,17 @@ pub enum BatchCommand {
         #[command(flatten)]
         common: Common,
     },
+    /// Print how many pieces and pairs are done, the rate and the time left
+    Status {
+        /// Folder of the results
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Check that every piece is there once and unchanged
     Verify {
         /// Folder of the results
@@ -234,6 +251,9 @@ pub enum BatchCommand {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        /// Remove the folders of damaged pieces, so that the batch makes them again; not those with foreign files
+        #[arg(long)]
+        remove: bool,
         #[command(flatten)]
         common: Common,
     },

@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use super::flags::{Common, Computation, FlagLayer, SettingFlags};
 use stereod_core::settings::row::PICTURES;
 use stereod_evaluate::submission::Benchmark;
+use stereod_evaluate::table::{self, Layout};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +17,7 @@ Examples:
   stereod evaluate middlebury/ --noise 5 --seed 7
   stereod evaluate middlebury/ --even 128 --noise 1
   stereod evaluate middlebury/ --compare 'cost=census,ad,mi; paths=4,8' --latex table.tex
+  stereod evaluate middlebury/ --noise 5 --compare 'seed=1,2,3; paths=4,8' --columns known,bad-1,ms --per-pair bad-1
   stereod evaluate middlebury/ --compare opencv                beside OpenCV, if python3 has cv2
   stereod evaluate kitti2015/testing/ --fill rays --fill-max 1023 --submission kitti -o upload/
 
@@ -56,9 +58,18 @@ pub struct EvaluateArgs {
     pub latex: Option<PathBuf>,
 
     /// Compare settings: every combination of these values, such as 'cost=census,ad,mi; paths=4,8', with the
-    /// means over all pairs; `opencv` in the list adds OpenCV's StereoSGBM, if python3 has cv2
+    /// means over all pairs; `opencv` in the list adds OpenCV's StereoSGBM, if python3 has cv2; `noise=0,5` varies the noise,
+    /// and `seed=1,2,3` gives means and standard deviations over these seeds
     #[arg(long, value_name = "KEY=VALUES;...", conflicts_with_all = ["errors", "learn"])]
     pub compare: Option<String>,
+
+    /// Columns of the tables and their order, such as known,bad-1,D1,ms [default: all in Markdown and CSV]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = table::column)]
+    pub columns: Vec<&'static str>,
+
+    /// Add tables of this column with a row for each pair and a column for each combination
+    #[arg(long, value_name = "COLUMN", requires = "compare", value_parser = table::column)]
+    pub per_pair: Option<&'static str>,
 
     /// Write an image of each pair's errors into this folder, which is created if missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -105,6 +116,11 @@ pub struct EvaluateArgs {
 }
 
 impl EvaluateArgs {
+    /// Returns the choice of columns and tables.
+    pub fn layout(&self) -> Layout {
+        Layout { columns: self.columns.clone(), per_pair: self.per_pair }
+    }
+
     pub fn flags(&self) -> FlagLayer {
         let mut layer = self.computation.flags();
         layer.add(&self.pictures);

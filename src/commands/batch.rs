@@ -6,6 +6,7 @@ mod manifest;
 mod merge;
 mod plan;
 mod shard;
+mod status;
 mod summary;
 mod work;
 
@@ -13,7 +14,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::list::{Both, Input};
 use self::manifest::State;
@@ -35,9 +36,13 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
             begin(&common)?;
             missing(&folder, shards, shard_base)
         }
-        Some(BatchCommand::Verify { folder, json, common }) => {
+        Some(BatchCommand::Status { folder, json, common }) => {
             begin(&common)?;
-            checked::run(&folder, json)
+            status::run(&folder, json)
+        }
+        Some(BatchCommand::Verify { folder, json, remove, common }) => {
+            begin(&common)?;
+            checked::run(&folder, json, remove)
         }
         Some(BatchCommand::Merge { folder, output, common }) => {
             begin(&common)?;
@@ -88,8 +93,9 @@ fn work(args: &BatchArgs, list: &Path, out: &Path) -> Result<(), Error> {
     let shard = shard.map(|(index, shards)| (index + shards.base, shards.count));
     let mut summary = Summary::new(mine.len(), shard);
     let (plan, loaded, folder, log) = (&plan, &loaded, &*folder, log_flags(&args.common));
-    let work =
-        Work { folder, plan, loaded, stop, log, seen: RefCell::default(), force: args.force };
+    let (seen, force) = (RefCell::default(), args.force);
+    let limit = args.time_limit.map(Duration::from_secs);
+    let work = Work { folder, plan, loaded, stop, log, seen, force, limit };
     for piece in &mine {
         if stop.is_set() {
             break;

@@ -29,19 +29,38 @@ const NAMED: usize = 5;
 
 pub fn run(args: EvaluateArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
-    let variants: Vec<(String, Loaded, Option<OpenCv>)> = match &args.compare {
-        None => vec![(String::new(), loaded, None)],
+    let mut seeds = vec![args.seed.unwrap_or(SEED)];
+    let variants: Vec<Chosen> = match &args.compare {
+        None => vec![Chosen { name: String::new(), loaded, opencv: None, noise: args.noise }],
         Some(text) => {
-            let Comparison { variants, opencv } =
+            let Comparison { variants, opencv, noises, seeds: listed } =
                 stereod_evaluate::compare::comparison(text).map_err(Error::Usage)?;
-            let with = |Variant { name, assignments }: Variant| {
-                Ok((name, read_over(&args.common, args.flags(), &assignments)?, None))
+            check_noise(&args, &noises, &listed)?;
+            if !listed.is_empty() {
+                seeds = listed;
+            }
+            let with = |Variant { name, assignments, noise }: Variant| {
+                let loaded = read_over(&args.common, args.flags(), &assignments)?;
+                Ok(Chosen { name, loaded, opencv: None, noise: noise.or(args.noise) })
             };
             let mut variants = variants.into_iter().map(with).collect::<Result<Vec<_>, Error>>()?;
             match opencv.then(OpenCv::find).transpose() {
                 Ok(opencv) => {
-                    variants
-                        .extend(opencv.map(|opencv| (opencv.name.clone(), loaded, Some(opencv))));
+                    let of_noise = |opencv: &OpenCv, noise: Option<f64>| Chosen {
+                        name: noise.map_or(opencv.name.clone(), |sigma| {
+                            format!("{} noise={sigma}", opencv.name)
+                        }),
+                        loaded: loaded.clone(),
+                        opencv: Some(opencv.clone()),
+                        noise: noise.or(args.noise),
+                    };
+                    let noises = noises.into_iter().map(Some);
+                    let noises: Vec<_> =
+                        if noises.len() == 0 { vec![None] } else { noises.collect() };
+                    let rows = opencv
+                        .iter()
+                        .flat_map(|opencv| noises.iter().map(|noise| of_noise(opencv, *noise)));
+                    variants.extend(rows);
                 }
                 Err(error) => tracing::warn!(
                     "OpenCV is left out of the comparison: {error:#}; `python3 -m pip install \
@@ -51,19 +70,25 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
             variants
         }
     };
-    for (_, loaded, _) in &variants {
+    for Chosen { loaded, .. } in &variants {
         check(&args, loaded)?;
     }
     let outputs = Outputs::of(&args)?;
     let datasets = search(&args.datasets, args.submission.is_none())?;
-    let outputs = outputs.prepare(&variants[0].1, &datasets)?;
+    let outputs = outputs.prepare(&variants[0].loaded, &datasets)?;
     let count: usize = datasets.iter().map(|searched| searched.pairs.len()).sum();
-    let bar = progress_bar(Some((count * variants.len()) as u64), args.common.quiet, "pairs");
+    let bar = progress_bar(
+        Some((count * variants.len() * seeds.len()) as u64),
+        args.common.quiet,
+        "pairs",
+    );
     let mut unshown = None;
     let mut reports = Vec::new();
     for variant in &variants {
-        let report = evaluate(&args, variant, &datasets, &outputs, &bar, &mut unshown)?;
-        reports.push((&variant.0, report));
+        let mut of =
+            |&seed| evaluate(&args, variant, seed, &datasets, &outputs, &bar, &mut unshown);
+        let of_seeds = seeds.iter().map(&mut of).collect::<Result<Vec<_>, _>>()?;
+        reports.push((&variant.name, Report::of_seeds(of_seeds)));
     }
     bar.finish_and_clear();
     logs::write_above(None);
@@ -72,7 +97,7 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
         None => reports.remove(0).1,
         Some(_) => Report::comparison(reports),
     };
-    outputs.write(&report)?;
+    outputs.write(&report, &args.layout())?;
     failed?;
     match unshown {
         None => Ok(()),
@@ -80,6 +105,30 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
             .context(format!("{count} of the pictures of errors could not be written"))
             .into()),
     }
+}
+
+/// Settings, or OpenCV, and the noise that they meet.
+struct Chosen {
+    name: String,
+    loaded: Loaded,
+    opencv: Option<OpenCv>,
+    noise: Option<f64>,
+}
+
+/// Checks that noise and seeds of a comparison and of flags go together.
+fn check_noise(args: &EvaluateArgs, noises: &[f64], seeds: &[u64]) -> Result<(), Error> {
+    if !noises.is_empty() && args.noise.is_some() {
+        return Err(Error::usage("--compare varies the noise; leave out --noise"));
+    }
+    if !seeds.is_empty() && args.seed.is_some() {
+        return Err(Error::usage("--compare lists the seeds; leave out --seed"));
+    }
+    if !seeds.is_empty() && noises.is_empty() && args.noise.is_none() {
+        return Err(Error::usage(
+            "--compare: seeds are of noise; give --noise SIGMA, or `noise=SIGMA` in the list",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that settings and flags go together.
@@ -99,22 +148,26 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
 /// has the reason of the first.
 fn evaluate(
     args: &EvaluateArgs,
-    (_, loaded, opencv): &(String, Loaded, Option<OpenCv>),
+    Chosen { loaded, opencv, noise, .. }: &Chosen,
+    seed: u64,
     datasets: &[Searched],
     outputs: &Prepared<'_>,
     bar: &ProgressBar,
     unshown: &mut Option<(usize, anyhow::Error)>,
 ) -> Result<Report, Error> {
     let cameras = Cameras::read(&loaded.settings, None)?;
-    let noise = args.noise.map(|sigma| Noise::new(sigma, args.seed.unwrap_or(SEED)));
+    let noise = noise.map(|sigma| Noise::new(sigma, seed));
     let mut report = Report {
         engine: None,
         repeat: args.repeat,
         even: args.even,
-        noise: noise.as_ref().map(|noise| (noise.sigma, noise.seed)),
+        noise: noise.as_ref().map(|noise| noise.sigma),
+        seeds: noise.iter().map(|noise| noise.seed).collect(),
         settings: loaded.values()["matching"].clone(),
         datasets: Vec::new(),
         is_comparison: false,
+        combinations: Vec::new(),
+        deviation: None,
     };
     let mut bench = Bench {
         loaded,

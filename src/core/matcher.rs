@@ -313,7 +313,8 @@ impl Stream {
         Self::of(Recipe::of(params, rectifier.pairs(), device))
     }
 
-    fn of(recipe: Recipe) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn of(recipe: Recipe) -> Result<Self> {
         let (engine, images) = recipe.engine(IN_FLIGHT)?;
         Ok(Self { engine, images, recipe, in_flight: 0 })
     }

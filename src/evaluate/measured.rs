@@ -14,8 +14,10 @@ pub struct Measured {
     pub size: (usize, usize),
     /// The candidate disparities.
     pub range: DisparityRange,
-    /// The figures.
+    /// The figures; of several seeds their means.
     pub summary: Summary,
+    /// Standard deviations of a combination's means over several seeds.
+    pub deviation: Option<Summary>,
 }
 
 /// A pair's maps and truth, for images of the errors.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::item::Areas;
 use super::scoring::{NAMES, Score};
 use super::sparsification::Sparsification;
-use super::summary::Summary;
+use super::summary::{Summary, deviation};
 use crate::measured::Measured;
 
 pub struct Dataset {
@@ -36,16 +36,52 @@ pub struct Report {
     pub repeat: u32,
     /// Grey level of the painted textureless regions.
     pub even: Option<u8>,
-    /// Standard deviation and seed of the added noise.
-    pub noise: Option<(f64, u64)>,
+    /// Standard deviation of the added noise; `None` in a comparison of several.
+    pub noise: Option<f64>,
+    /// Seeds of the noise; none without noise.
+    pub seeds: Vec<u64>,
     pub settings: toml::Value,
     /// The data sets, in the order of the command line.
     pub datasets: Vec<Dataset>,
     /// Set if each "pair" is a combination of settings with the means over all pairs.
     pub is_comparison: bool,
+    /// Pairs of each combination of a comparison, by its name.
+    pub combinations: Vec<(String, Vec<Dataset>)>,
+    /// Standard deviations of the means over several seeds.
+    pub deviation: Option<Summary>,
 }
 
 impl Report {
+    /// Joins reports that differ in the seed of their noise, at least one.
+    pub fn of_seeds(mut reports: Vec<Report>) -> Self {
+        if reports.len() > 1 {
+            let means: Vec<Summary> = reports.iter().filter_map(Report::mean).collect();
+            reports[0].deviation = Summary::combined(&means.iter().collect::<Vec<_>>(), deviation);
+        }
+        let mut joined = reports.remove(0);
+        joined.seeds.extend(reports.iter().flat_map(|report| &report.seeds));
+        for (number, dataset) in joined.datasets.iter_mut().enumerate() {
+            for (place, (_, outcome)) in dataset.pairs.iter_mut().enumerate() {
+                let others =
+                    reports.iter().map(|report| match &report.datasets[number].pairs[place].1 {
+                        Ok(measured) => Ok(&measured.summary),
+                        Err(error) => Err(error.clone()),
+                    });
+                let others = others.collect::<Result<Vec<&Summary>, String>>();
+                match (&mut *outcome, others) {
+                    (Ok(measured), Ok(others)) => {
+                        let all: Vec<&Summary> =
+                            [&measured.summary].into_iter().chain(others).collect();
+                        measured.summary = Summary::mean(&all).expect("there is one");
+                    }
+                    (Ok(_), Err(error)) => *outcome = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+        }
+        joined
+    }
+
     /// Makes the comparison of reports with these names, at least one.
     pub fn comparison(mut reports: Vec<(&String, Report)>) -> Self {
         let row = |(name, report): &(&String, Report)| {
@@ -54,12 +90,21 @@ impl Report {
             };
             let pairs = report.datasets.iter().flat_map(Dataset::measured);
             let (_, first) = pairs.into_iter().next().expect("a mean is of pairs");
-            ((*name).clone(), Ok(Measured { size: first.size, range: first.range, summary }))
+            let deviation = report.deviation.clone();
+            let (size, range) = (first.size, first.range);
+            ((*name).clone(), Ok(Measured { size, range, summary, deviation }))
         };
         let pairs = reports.iter().map(row).collect();
+        let noise = reports[0].1.noise;
+        let is_same = reports.iter().all(|(_, report)| report.noise == noise);
+        let combinations = reports
+            .iter_mut()
+            .map(|(name, report)| (name.clone(), std::mem::take(&mut report.datasets)))
+            .collect();
         let (_, first) = reports.remove(0);
-        let all = Dataset { path: "all".into(), pairs };
-        Self { datasets: vec![all], is_comparison: true, ..first }
+        let datasets = vec![Dataset { path: "all".into(), pairs }];
+        let noise = noise.filter(|_| is_same);
+        Self { datasets, is_comparison: true, combinations, noise, ..first }
     }
 
     /// Returns the numbers of evaluated pairs and of all.
@@ -80,11 +125,16 @@ impl Report {
             "engine": self.engine,
             "repeat": self.repeat,
             "even": self.even,
-            "noise": self.noise.map(|(sigma, seed)| json!({ "sigma": sigma, "seed": seed })),
+            "noise": match &self.seeds[..] {
+                [] => Value::Null,
+                [seed] => json!({ "sigma": self.noise, "seed": seed }),
+                seeds => json!({ "sigma": self.noise, "seeds": seeds }),
+            },
         });
         if self.is_comparison {
             let pairs = self.datasets.iter().flat_map(|dataset| &dataset.pairs);
-            report["comparison"] = pairs.map(combination).collect();
+            let rows = pairs.zip(&self.combinations);
+            report["comparison"] = rows.map(|(row, (_, of))| combination(row, of)).collect();
         } else {
             report["settings"] = json!(self.settings);
             report["datasets"] = self.datasets.iter().map(dataset).collect();
@@ -102,11 +152,19 @@ fn dataset(dataset: &Dataset) -> Value {
     })
 }
 
-fn combination((name, outcome): &(String, Result<Measured, String>)) -> Value {
-    match outcome {
+fn combination(
+    (name, outcome): &(String, Result<Measured, String>),
+    datasets: &[Dataset],
+) -> Value {
+    let mut row = match outcome {
         Err(error) => json!({ "settings": name, "error": error }),
         Ok(measured) => json!({ "settings": name, "mean": summary(&measured.summary, "items") }),
+    };
+    if let Ok(Measured { deviation: Some(deviation), .. }) = outcome {
+        row["deviation"] = summary(deviation, "items");
     }
+    row["datasets"] = datasets.iter().map(dataset).collect();
+    row
 }
 
 fn mean<'a>(of: impl Iterator<Item = &'a Measured>) -> Option<Summary> {
@@ -116,7 +174,7 @@ fn mean<'a>(of: impl Iterator<Item = &'a Measured>) -> Option<Summary> {
 fn pair((name, outcome): &(String, Result<Measured, String>)) -> Value {
     match outcome {
         Err(error) => json!({ "item": name, "error": error }),
-        Ok(Measured { size: (width, height), range, summary: found }) => {
+        Ok(Measured { size: (width, height), range, summary: found, .. }) => {
             let mut all = json!({
                 "item": name,
                 "width": width,
@@ -197,7 +255,12 @@ mod tests {
         let image_density = density;
         let surfaces = Surfaces { density, plane_residual: None, thin_gaps: 12.5 };
         let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };
-        Measured { size: (3, 2), range: DisparityRange { min: -1, count: 16 }, summary }
+        Measured {
+            size: (3, 2),
+            range: DisparityRange { min: -1, count: 16 },
+            summary,
+            deviation: None,
+        }
     }
 
     #[test]
@@ -211,13 +274,16 @@ mod tests {
             engine: Some("CPU".into()),
             repeat: 3,
             even: None,
-            noise: Some((2.5, 9)),
+            noise: Some(2.5),
+            seeds: vec![9],
             settings: toml::Value::from("all"),
             datasets: vec![
                 Dataset { path: "one".into(), pairs: first },
                 Dataset { path: "two".into(), pairs: second },
             ],
             is_comparison: false,
+            combinations: Vec::new(),
+            deviation: None,
         };
         assert_eq!(report.counts(), (2, 3));
         let json: Value = serde_json::from_str(&report.json()).unwrap();
@@ -251,17 +317,58 @@ mod tests {
             repeat: 3,
             even: None,
             noise: None,
+            seeds: Vec::new(),
             settings: toml::Value::from(0),
             datasets: vec![lost],
             is_comparison: false,
+            combinations: Vec::new(),
+            deviation: None,
         };
         let names = ["paths=4".to_owned(), "paths=8".to_owned()];
         let comparison = Report::comparison(vec![(&names[0], report), (&names[1], none)]);
         let compared: Value = serde_json::from_str(&comparison.json()).unwrap();
         assert_eq!(
             compared["comparison"][0],
-            json!({ "settings": "paths=4", "mean": json["mean"] })
+            json!({ "settings": "paths=4", "mean": json["mean"], "datasets": json["datasets"] })
         );
         assert_eq!(compared["comparison"][1]["error"], "no pair could be evaluated");
+    }
+    #[test]
+    fn seeds_give_means_and_deviations() {
+        let of = |seed, times: [f64; 2]| Report {
+            engine: None,
+            repeat: 1,
+            even: None,
+            noise: Some(5.0),
+            seeds: vec![seed],
+            settings: toml::Value::from(0),
+            datasets: vec![Dataset {
+                path: "one".into(),
+                pairs: vec![
+                    ("a".into(), Ok(measured(times[0], 50.0))),
+                    ("b".into(), Ok(measured(times[1], 70.0))),
+                ],
+            }],
+            is_comparison: false,
+            combinations: Vec::new(),
+            deviation: None,
+        };
+        let joined =
+            Report::of_seeds(vec![of(1, [1.0, 3.0]), of(2, [5.0, 7.0]), of(3, [9.0, 11.0])]);
+        let name = "paths=4".to_owned();
+        let compared = Report::comparison(vec![(&name, joined)]).json();
+        let compared: Value = serde_json::from_str(&compared).unwrap();
+        let row = &compared["comparison"][0];
+        assert_eq!(compared["noise"], json!({ "sigma": 5.0, "seeds": [1, 2, 3] }));
+        assert_eq!(
+            (&row["mean"]["time_ms"], &row["deviation"]["time_ms"]),
+            (&json!(6.0), &json!(4.0))
+        );
+        assert_eq!(row["deviation"]["unfilled"]["all"]["density"], 0.0);
+        assert_eq!(row["datasets"][0]["items"][1]["time_ms"], 7.0);
+        let mut lost = of(2, [1.0, 1.0]);
+        lost.datasets[0].pairs[1].1 = Err("lost".into());
+        let joined = Report::of_seeds(vec![of(1, [1.0, 3.0]), lost]);
+        assert_eq!(joined.counts(), (1, 2));
     }
 }

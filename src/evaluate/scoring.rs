@@ -3,6 +3,7 @@
 //! Bad pixels are defined as by Scharstein and Szeliski (IJCV 2002, section 5.1), D1 and hole
 //! filling as in the KITTI development kit (Menze and Geiger, CVPR 2015).
 
+use super::summary::Combine;
 use super::truth::Region;
 use stereod_core::frame::{DisparityMap, SUBPIXEL};
 
@@ -48,15 +49,11 @@ impl Figures {
         self.0[NAMES.iter().position(|known| *known == name).expect("a name of the list")]
     }
 
-    fn mean<'a>(of: impl IntoIterator<Item = &'a Figures>) -> Self {
-        let mut sums = [(0.0, 0u32); NAMES.len()];
-        for figures in of {
-            for ((sum, count), figure) in sums.iter_mut().zip(figures.0) {
-                *sum += figure.unwrap_or(0.0);
-                *count += u32::from(figure.is_some());
-            }
-        }
-        Self(sums.map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))))
+    fn combined(of: &[&Score], with: Combine) -> Self {
+        Self(std::array::from_fn(|number| {
+            let values: Vec<f64> = of.iter().filter_map(|score| score.figures.0[number]).collect();
+            (!values.is_empty()).then(|| with(&values))
+        }))
     }
 }
 
@@ -69,9 +66,9 @@ pub struct Score {
 }
 
 impl Score {
-    /// Returns the mean of several; `None` of none.
-    pub fn mean(of: &[&Score]) -> Option<Self> {
-        let figures = Figures::mean(of.iter().map(|score| &score.figures));
+    /// Combines the figures of several; `None` of none.
+    pub fn combined(of: &[&Score], with: Combine) -> Option<Self> {
+        let figures = Figures::combined(of, with);
         (!of.is_empty()).then_some(Self { count: of.len() as u64, figures })
     }
 }
@@ -240,6 +237,41 @@ mod tests {
         assert_eq!(map.density(), 80.0);
     }
 
+    /// The expected figures are those of a program of its own for the formulas of Middlebury's `evaldisp` (SDK of
+    /// version 3) and of KITTI's development kit (`disparityErrorsOutlier` after `interpolateBackground`).
+    #[test]
+    fn figures_are_those_of_middlebury_and_kitti() {
+        let mut state = 7u64;
+        let mut draw = || {
+            state = (state * 1_103_515_245 + 12_345) % (1 << 31);
+            (state >> 16) as i16
+        };
+        let (mut truth, mut pixels) = (Vec::new(), Vec::new());
+        for pixel in 0..72 {
+            let (exact, kind) = (16 + draw() % 1600, draw() % 6);
+            let off = [0, 4, -20, draw() % 120, -(draw() % 120), 0][kind as usize];
+            truth.push((draw() % 8 != 0).then_some(f64::from(exact) / 16.0));
+            pixels.push(if kind == 5 || pixel < 12 { NO } else { (exact + off).max(0) });
+        }
+        let (map, region) = (values(12, &pixels), Region::of_values(12, &truth));
+        let figures = score(&map, &region).unwrap().figures;
+        let filled = score(&map.filled(), &region).unwrap().figures;
+        for (of, name, expected) in [
+            (&figures, "bad0.5", 66.176_470_588_235_3),
+            (&figures, "bad1.0", 64.705_882_352_941_2),
+            (&figures, "bad2.0", 52.941_176_470_588_2),
+            (&figures, "bad4.0", 41.176_470_588_235_3),
+            (&figures, "bad2.0_valid", 100.0 * 19.0 / 51.0),
+            (&figures, "density", 75.0),
+            (&figures, "avgerr", 1.920_343_137_254_9),
+            (&figures, "d1_valid", 27.450_980_392_156_9),
+            (&filled, "d1", 44.117_647_058_823_5),
+        ] {
+            let found = of.get(name).unwrap();
+            assert!((found - expected).abs() < 1e-9, "{name}: {found} in place of {expected}");
+        }
+    }
+
     #[test]
     fn d1_is_relative_to_large_disparities() {
         let d1 = |truth: f64| {
@@ -287,12 +319,14 @@ mod tests {
             let mut figures = Figures([None; NAMES.len()]);
             figures.0[0] = Some(density);
             figures.0[14] = error;
-            figures
+            Score { count: 1, figures }
         };
         let all = [figures(50.0, Some(1.0)), figures(100.0, Some(2.0)), figures(0.0, None)];
-        let mean = Figures::mean(&all);
+        let Score { count, figures: mean } =
+            Score::combined(&all.each_ref(), crate::summary::mean).unwrap();
+        assert_eq!(count, 3);
         assert_eq!((mean.get("density"), mean.get("avgerr")), (Some(50.0), Some(1.5)));
         assert_eq!(mean.get("rms"), None);
-        assert_eq!(Figures::mean([]), Figures([None; NAMES.len()]));
+        assert_eq!(Score::combined(&[], crate::summary::mean), None);
     }
 }

@@ -5,6 +5,7 @@
 //! quantitative evaluation of confidence measures for stereo vision, PAMI 34(11), 2012, section 4).
 
 use super::scoring::Values;
+use super::summary::Combine;
 use super::truth::Region;
 use stereod_core::frame::LEAST_CONFIDENCE;
 
@@ -56,14 +57,14 @@ impl Sparsification {
         })
     }
 
-    pub fn mean(of: &[&Self]) -> Option<Self> {
-        let mean = |value: fn(&Self) -> f64| {
-            of.iter().map(|one| value(one)).sum::<f64>() / of.len() as f64
-        };
+    /// Combines the figures of several; `None` of none.
+    pub fn combined(of: &[&Self], with: Combine) -> Option<Self> {
+        let combined =
+            |value: fn(&Self) -> f64| with(&of.iter().map(|one| value(one)).collect::<Vec<_>>());
         (!of.is_empty()).then(|| Self {
-            area: mean(|one| one.area),
-            best: mean(|one| one.best),
-            calibration: mean(|one| one.calibration),
+            area: combined(|one| one.area),
+            best: combined(|one| one.best),
+            calibration: combined(|one| one.calibration),
         })
     }
 }
@@ -98,6 +99,7 @@ fn area(levels: &[Level]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::mean;
     use stereod_core::frame::{DisparityMap, DisparityRange, INVALID};
     use stereod_core::pool::Pooled;
 
@@ -160,9 +162,9 @@ mod tests {
     #[test]
     fn where_nothing_is_known_there_is_none() {
         assert_eq!(of(&[('u', 9), ('-', 9)]), None);
-        assert_eq!(Sparsification::mean(&[]), None);
+        assert_eq!(Sparsification::combined(&[], mean), None);
         let of = |(area, best, calibration)| Sparsification { area, best, calibration };
         let means = [(2.0, 1.0, 8.0), (4.0, 2.0, 5.0)].map(of);
-        assert_eq!(Sparsification::mean(&means.each_ref()), Some(of((3.0, 1.5, 6.5))));
+        assert_eq!(Sparsification::combined(&means.each_ref(), mean), Some(of((3.0, 1.5, 6.5))));
     }
 }

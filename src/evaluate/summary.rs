@@ -21,29 +21,60 @@ pub struct Summary {
     pub sparsification: Areas<Sparsification>,
 }
 
+/// Way in which the values of a figure become one; there is at least one.
+pub type Combine = fn(&[f64]) -> f64;
+
+/// Returns the mean.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Returns the standard deviation of a sample.
+pub fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1).max(1) as f64).sqrt()
+}
+
 impl Summary {
     /// Returns the means over pairs, of each figure over those that have it; `None` of none.
     pub fn mean(of: &[&Summary]) -> Option<Self> {
+        Self::combined(of, mean)
+    }
+
+    /// Combines each figure of those that have it; `None` of none.
+    pub fn combined(of: &[&Summary], with: Combine) -> Option<Self> {
         if of.is_empty() {
             return None;
         }
-        let mean = |value: fn(&Summary) -> f64| {
-            of.iter().map(|summary| value(summary)).sum::<f64>() / of.len() as f64
+        let combined = |value: fn(&Summary) -> f64| {
+            with(&of.iter().map(|summary| value(summary)).collect::<Vec<_>>())
         };
+        let scores = |scores: &[&Score]| Score::combined(scores, with);
         Some(Self {
-            time_ms: mean(|summary| summary.time_ms),
-            image_density: mean(|summary| summary.image_density),
-            surfaces: Surfaces::mean(&each(of, |summary| &summary.surfaces)),
-            unfilled: Areas::join(&each(of, |summary| &summary.unfilled), Score::mean),
-            dense: Areas::join(&each(of, |summary| &summary.dense), Score::mean),
-            sparsification: Areas::join(
-                &each(of, |summary| &summary.sparsification),
-                Sparsification::mean,
-            ),
+            time_ms: combined(|summary| summary.time_ms),
+            image_density: combined(|summary| summary.image_density),
+            surfaces: Surfaces::combined(&each(of, |summary| &summary.surfaces), with),
+            unfilled: Areas::join(&each(of, |summary| &summary.unfilled), scores),
+            dense: Areas::join(&each(of, |summary| &summary.dense), scores),
+            sparsification: Areas::join(&each(of, |summary| &summary.sparsification), |curves| {
+                Sparsification::combined(curves, with)
+            }),
         })
     }
 }
 
 fn each<'a, T>(of: &[&'a Summary], part: fn(&Summary) -> &T) -> Vec<&'a T> {
     of.iter().map(|summary| part(summary)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_of_samples() {
+        assert_eq!(deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), (32.0f64 / 7.0).sqrt());
+        assert_eq!((mean(&[3.0]), deviation(&[3.0])), (3.0, 0.0));
+    }
 }

@@ -3,6 +3,7 @@
 use nalgebra::{Matrix3, Vector3};
 
 use super::scoring::{Values, percent};
+use super::summary::Combine;
 
 /// Side of the windows, next to each other, that a plane is fitted to, in pixels.
 const SIDE: usize = 15;
@@ -37,14 +38,13 @@ impl Surfaces {
         }
     }
 
-    /// Returns the mean of each figure over those that have it; there must be one.
-    pub fn mean(of: &[&Self]) -> Self {
-        let mean = |figures: Vec<f64>| figures.iter().sum::<f64>() / figures.len() as f64;
+    /// Combines each figure of those that have it; there must be one.
+    pub fn combined(of: &[&Self], with: Combine) -> Self {
         let residuals: Vec<f64> = of.iter().filter_map(|map| map.plane_residual).collect();
         Self {
-            density: mean(of.iter().map(|map| map.density).collect()),
-            plane_residual: (!residuals.is_empty()).then(|| mean(residuals)),
-            thin_gaps: mean(of.iter().map(|map| map.thin_gaps).collect()),
+            density: with(&of.iter().map(|map| map.density).collect::<Vec<_>>()),
+            plane_residual: (!residuals.is_empty()).then(|| with(&residuals)),
+            thin_gaps: with(&of.iter().map(|map| map.thin_gaps).collect::<Vec<_>>()),
         }
     }
 }
@@ -104,6 +104,7 @@ fn thin_gaps(map: &Values) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::mean;
     use stereod_core::frame::{DisparityMap, DisparityRange, INVALID};
     use stereod_core::pool::Pooled;
 
@@ -148,7 +149,7 @@ mod tests {
     fn means_are_over_the_maps_that_have_a_figure() {
         let of = |plane_residual| Surfaces { density: 50.0, plane_residual, thin_gaps: 4.0 };
         let all = [of(Some(0.25)), of(None), of(Some(0.75))];
-        assert_eq!(Surfaces::mean(&all.each_ref()), of(Some(0.5)));
-        assert_eq!(Surfaces::mean(&[&all[1]]), of(None));
+        assert_eq!(Surfaces::combined(&all.each_ref(), mean), of(Some(0.5)));
+        assert_eq!(Surfaces::combined(&[&all[1]], mean), of(None));
     }
 }

@@ -8,6 +8,7 @@ use super::scoring::Score;
 use super::sparsification::Sparsification;
 use super::summary::Summary;
 use super::surfaces::Surfaces;
+use crate::measured::Measured;
 use stereod_core::text::on_one_line;
 
 /// A column: its head, its map and figure, and its digits after the point.
@@ -16,38 +17,30 @@ struct Column {
     map: fn(&Summary) -> &Areas<Score>,
     figure: &'static str,
     digits: usize,
-    /// True for a column of tables for a terminal, which has not room for all.
-    on_terminal: bool,
-}
-
-impl Column {
-    const fn on_terminal(self) -> Self {
-        Column { on_terminal: true, ..self }
-    }
 }
 
 const fn matched(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.unfilled, figure, digits, on_terminal: false }
+    Column { head, map: |summary| &summary.unfilled, figure, digits }
 }
 
 const fn dense(head: &'static str, figure: &'static str, digits: usize) -> Column {
-    Column { head, map: |summary| &summary.dense, figure, digits, on_terminal: false }
+    Column { head, map: |summary| &summary.dense, figure, digits }
 }
 
 /// The columns of figures; the time follows.
 const COLUMNS: [Column; 17] = [
-    matched("known", "density", 1).on_terminal(),
-    matched("wrong", "bad1.0_valid", 2).on_terminal(),
-    matched("nearer", "nearer_valid", 2).on_terminal(),
-    matched("error", "avgerr", 3).on_terminal(),
+    matched("known", "density", 1),
+    matched("wrong", "bad1.0_valid", 2),
+    matched("nearer", "nearer_valid", 2),
+    matched("error", "avgerr", 3),
     matched("rms", "rms", 3),
     matched("bad 0.5", "bad0.5", 2),
-    matched("bad 1", "bad1.0", 2).on_terminal(),
+    matched("bad 1", "bad1.0", 2),
     matched("bad 2", "bad2.0", 2),
     matched("bad 4", "bad4.0", 2),
-    matched("D1", "d1", 2).on_terminal(),
+    matched("D1", "d1", 2),
     dense("dense 0.5", "bad0.5", 2),
-    dense("dense 1", "bad1.0", 2).on_terminal(),
+    dense("dense 1", "bad1.0", 2),
     dense("dense 2", "bad2.0", 2),
     dense("dense 4", "bad4.0", 2),
     dense("dense D1", "d1", 2),
@@ -55,16 +48,52 @@ const COLUMNS: [Column; 17] = [
     dense("dense rms", "rms", 3),
 ];
 
-/// Head of a column, its figure, and whether a table for a terminal has it.
-type Curve = (&'static str, fn(&Sparsification) -> f64, bool);
+/// Head of a column, and its figure.
+type Curve = (&'static str, fn(&Sparsification) -> f64);
 
 /// Columns of the areas below the sparsification curve, if there is a confidence: its own, and the
 /// best one; and of its calibration error.
-const CURVES: [Curve; 3] = [
-    ("auc", |curve| curve.area, true),
-    ("best", |curve| curve.best, false),
-    ("cal", |curve| curve.calibration, true),
+const CURVES: [Curve; 3] =
+    [("auc", |curve| curve.area), ("best", |curve| curve.best), ("cal", |curve| curve.calibration)];
+
+/// Columns of whole maps, of which the first and the last are columns of other tables, too.
+const WHOLE: [&str; 4] = [KNOWN, "plane residual", "thin gaps", TIME];
+
+const KNOWN: &str = "known";
+
+/// Time in the engine, the last column.
+const TIME: &str = "ms";
+
+/// Columns of tables for a terminal, which has not room for all.
+const ON_TERMINAL: [&str; 12] = [
+    KNOWN, "wrong", "nearer", "error", "bad 1", "D1", "dense 1", "auc", "cal", WHOLE[1], WHOLE[2],
+    TIME,
 ];
+
+/// Columns of tables for LaTeX: with the names eight, which fit a page.
+const ON_PAPER: [&str; 9] =
+    [KNOWN, "bad 0.5", "bad 1", "bad 2", "D1", "error", WHOLE[1], WHOLE[2], TIME];
+
+/// Returns the head of the column that `--columns` names, with a hyphen for each space.
+pub fn column(name: &str) -> Result<&'static str, String> {
+    let heads =
+        COLUMNS.iter().map(|column| column.head).chain(CURVES.iter().map(|(head, _)| *head));
+    let heads: Vec<&str> = heads.chain(WHOLE[1..].iter().copied()).collect();
+    let found = heads.iter().find(|head| **head == name.replace('-', " "));
+    found.copied().ok_or_else(|| {
+        let known: Vec<String> = heads.iter().map(|head| head.replace(' ', "-")).collect();
+        format!("expected one of {}", known.join(", "))
+    })
+}
+
+/// Columns and further tables of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// Columns in their order; none: those of each form of the tables.
+    pub columns: Vec<&'static str>,
+    /// Column of a table of pairs and combinations.
+    pub per_pair: Option<&'static str>,
+}
 
 /// Largest width of a table for a terminal.
 const WIDEST: usize = 100;
@@ -86,6 +115,8 @@ of a row or column. ms: time in the engine";
 #[derive(Clone, Copy)]
 struct Section {
     title: &'static str,
+    /// Its name in labels of LaTeX.
+    label: &'static str,
     score: fn(&Areas<Score>) -> &Option<Score>,
     curve: fn(&Areas<Sparsification>) -> &Option<Sparsification>,
     /// Set if there is a confidence.
@@ -93,26 +124,29 @@ struct Section {
 }
 
 impl Section {
-    fn curves(&self, on_terminal: bool) -> impl Iterator<Item = &'static Curve> {
-        CURVES.iter().filter(move |(.., is_short)| self.has_curves && (*is_short || !on_terminal))
+    fn curves(self) -> impl Iterator<Item = &'static Curve> {
+        CURVES.iter().filter(move |_| self.has_curves)
     }
 }
 
 const SECTIONS: [Section; 3] = [
     Section {
         title: "Pixels that both cameras see",
+        label: "nonocc",
         score: |areas| &areas.non_occluded,
         curve: |areas| &areas.non_occluded,
         has_curves: false,
     },
     Section {
         title: "All pixels",
+        label: "all",
         score: |areas| &areas.all,
         curve: |areas| &areas.all,
         has_curves: false,
     },
     Section {
         title: "Pixels near depth discontinuities, of those that both cameras see",
+        label: "disc",
         score: |areas| &areas.discontinuities,
         curve: |areas| &areas.discontinuities,
         has_curves: false,
@@ -121,13 +155,56 @@ const SECTIONS: [Section; 3] = [
 
 /// Cells of a table, row by row; the first row is the head, and the first column holds names.
 struct Table {
-    title: &'static str,
+    title: String,
+    /// Its name in labels of LaTeX.
+    label: String,
     rows: Vec<Vec<String>>,
+    /// True if each row compares its cells; else each column of a comparison does.
+    by_row: bool,
 }
 
-pub fn aligned(report: &Report) -> String {
+impl Table {
+    /// Leaves these columns, in this order; returns `None` if there is none.
+    fn with(mut self, columns: &[&str]) -> Option<Self> {
+        let places =
+            columns.iter().filter_map(|head| self.rows[0].iter().position(|own| own == head));
+        let places: Vec<usize> = [0].into_iter().chain(places).collect();
+        for row in &mut self.rows {
+            *row = places.iter().map(|&place| row[place].clone()).collect();
+        }
+        (places.len() > 1).then_some(self)
+    }
+
+    /// Reports for each cell whether it is the best that it is compared with.
+    fn best(&self) -> Vec<Vec<bool>> {
+        let is_largest = |column: usize| {
+            self.rows[0][column] == KNOWN && !self.by_row
+                || self.by_row && self.title.starts_with(KNOWN)
+        };
+        let figure = |row: usize, column: usize| {
+            let is_compared = row > 0 && column > 0 && !self.rows[row][0].ends_with(DEVIATION);
+            self.rows[row][column].parse::<f64>().ok().filter(|_| is_compared)
+        };
+        let (height, width) = (self.rows.len(), self.rows[0].len());
+        let is_best = |row: usize, column: usize| {
+            let Some(own) = figure(row, column) else { return false };
+            let sign = if is_largest(column) { -1.0 } else { 1.0 };
+            let others: Vec<f64> = match self.by_row {
+                true => (0..width).filter_map(|column| figure(row, column)).collect(),
+                false => (0..height).filter_map(|row| figure(row, column)).collect(),
+            };
+            others.len() > 1 && others.iter().all(|other| sign * own <= sign * other)
+        };
+        (0..height).map(|row| (0..width).map(|column| is_best(row, column)).collect()).collect()
+    }
+}
+
+/// Ends the name of a row of standard deviations.
+const DEVIATION: &str = " ±";
+
+pub fn aligned(report: &Report, layout: &Layout) -> String {
     let mut text = String::new();
-    for table in tables(report, true) {
+    for table in chosen(report, layout, &ON_TERMINAL) {
         let columns = table.rows[0].len();
         let width = |column: usize| table.rows.iter().map(move |row| row[column].chars().count());
         let mut widths: Vec<usize> =
@@ -155,9 +232,9 @@ pub fn aligned(report: &Report) -> String {
     text
 }
 
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &Report, layout: &Layout) -> String {
     let mut text = String::new();
-    for table in tables(report, false) {
+    for table in chosen(report, layout, &[]) {
         let _ = writeln!(text, "{}:\n", table.title);
         for (number, row) in table.rows.iter().enumerate() {
             let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
@@ -174,12 +251,12 @@ pub fn markdown(report: &Report) -> String {
 
 /// Returns the report as one table of comma-separated values (RFC 4180), with the region in the first column. A figure
 /// that a row does not have is empty.
-pub fn csv(report: &Report) -> String {
+pub fn csv(report: &Report, layout: &Layout) -> String {
     let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.to_owned(),
     };
-    let tables = tables(report, false);
+    let tables = chosen(report, layout, &[]);
     let mut heads: Vec<&str> = Vec::new();
     for head in tables.iter().flat_map(|table| &table.rows[0]) {
         if !heads.contains(&&**head) {
@@ -187,7 +264,7 @@ pub fn csv(report: &Report) -> String {
         }
     }
     let mut text = format!("region,{}\r\n", heads.join(","));
-    for Table { title, rows } in &tables {
+    for Table { title, rows, .. } in &tables {
         let (own, rows) = rows.split_first().expect("a table has a head");
         for row in rows {
             let cell = |head: &&str| {
@@ -201,18 +278,27 @@ pub fn csv(report: &Report) -> String {
     text
 }
 
-/// Returns the report as tables of LaTeX, with the rules of the package booktabs.
-pub fn latex(report: &Report) -> String {
+/// Returns the report as tables of LaTeX, with the rules of the package booktabs. The best figures of a comparison are
+/// bold.
+pub fn latex(report: &Report, layout: &Layout) -> String {
     let mut text = String::from("% needs \\usepackage{booktabs}\n");
-    for Table { title, rows } in tables(report, false) {
+    for table in chosen(report, layout, &ON_PAPER) {
+        let Table { title, label, rows, .. } = &table;
         let columns = "r".repeat(rows[0].len() - 1);
-        let _ = writeln!(text, "% {title}\n\\begin{{tabular}}{{l{columns}}}\n\\toprule");
+        let caption = escaped_for_latex(&format!("{title}: {}", conditions(report)));
+        let _ = writeln!(text, "\\begin{{table}}\n\\centering\n\\caption{{{caption}}}");
+        let _ = writeln!(text, "\\label{{tab:{label}}}");
+        let _ = writeln!(text, "\\begin{{tabular}}{{l{columns}}}\n\\toprule");
+        let best = table.best();
         for (number, row) in rows.iter().enumerate() {
-            let cells: Vec<String> = row.iter().map(|cell| escaped_for_latex(cell)).collect();
+            let cells = row.iter().zip(&best[number]).map(|(cell, is_best)| {
+                let cell = escaped_for_latex(cell);
+                if *is_best && report.is_comparison { format!("\\textbf{{{cell}}}") } else { cell }
+            });
             let rule = if number == 0 { "\n\\midrule" } else { "" };
-            let _ = writeln!(text, "{} \\\\{rule}", cells.join(" & "));
+            let _ = writeln!(text, "{} \\\\{rule}", cells.collect::<Vec<_>>().join(" & "));
         }
-        text.push_str("\\bottomrule\n\\end{tabular}\n");
+        text.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
     }
     text
 }
@@ -224,34 +310,40 @@ fn escaped_for_latex(cell: &str) -> String {
             '\\' => text.push_str("\\textbackslash{}"),
             '~' => text.push_str("\\textasciitilde{}"),
             '^' => text.push_str("\\textasciicircum{}"),
+            '±' => text.push_str("$\\pm$"),
             other => text.push(other),
         }
         text
     })
 }
 
-/// Returns a table for each area with any truth; its means are over the pairs in it. One for a terminal has
-/// fewer columns.
-fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
+/// Returns the tables with the columns that are chosen, else with the usual ones of their form, or with all if there are
+/// none of them.
+fn chosen(report: &Report, layout: &Layout, usual: &[&str]) -> Vec<Table> {
+    let columns = if layout.columns.is_empty() { usual } else { &layout.columns };
+    let with = |table: Table| if columns.is_empty() { Some(table) } else { table.with(columns) };
+    let pairs = layout.per_pair.into_iter().flat_map(|column| per_pair(report, column));
+    tables(report).into_iter().filter_map(with).chain(pairs).collect()
+}
+
+/// Returns a table for each area with any truth; its means are over the pairs in it.
+fn tables(report: &Report) -> Vec<Table> {
     let several = report.datasets.len() > 1;
-    let columns: Vec<&Column> =
-        COLUMNS.iter().filter(|column| column.on_terminal || !on_terminal).collect();
     let mut tables = Vec::new();
-    for section in SECTIONS {
-        let curves = report.datasets.iter().flat_map(Dataset::measured);
-        let mut curves = curves.map(|(_, measured)| &measured.summary.sparsification);
-        let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
-        let area = Section { has_curves, ..section };
+    for area in sections(&report.datasets) {
         let (mut rows, mut all) = (Vec::new(), Vec::new());
-        let row = |name: &str, summary: &Summary| row(name, summary, area, &columns, on_terminal);
+        let row = |name: &str, summary: &Summary| row(name, summary, area);
         let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?);
         for dataset in &report.datasets {
             let before = all.len();
             for (name, measured) in dataset.measured() {
-                if let Some(row) = row(&on_one_line(name), &measured.summary) {
+                let name = on_one_line(name);
+                if let Some(row) = row(&name, &measured.summary) {
                     rows.push(row);
                     all.push(&measured.summary);
                 }
+                let deviation = measured.deviation.as_ref();
+                rows.extend(deviation.and_then(|of| row(&format!("{name}{DEVIATION}"), of)));
             }
             if !report.is_comparison {
                 let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
@@ -262,47 +354,100 @@ fn tables(report: &Report, on_terminal: bool) -> Vec<Table> {
             rows.extend(mean("mean of all", &all));
         }
         if !rows.is_empty() {
-            let heads = columns.iter().map(|column| column.head);
-            let curves = area.curves(on_terminal).map(|(head, ..)| *head);
-            let head = [first(report)].into_iter().chain(heads).chain(curves).chain(["ms"]);
-            rows.insert(0, head.map(str::to_owned).collect());
-            tables.push(Table { title: section.title, rows });
+            rows.insert(
+                0,
+                [first(report)].into_iter().chain(heads(area)).map(str::to_owned).collect(),
+            );
+            let (title, label) = (area.title.to_owned(), area.label.to_owned());
+            tables.push(Table { title, label, rows, by_row: false });
         }
     }
     tables.extend(whole_maps(report));
     tables
 }
 
+/// Returns the areas, and whether there is a confidence.
+fn sections(datasets: &[Dataset]) -> impl Iterator<Item = Section> {
+    SECTIONS.into_iter().map(|section| {
+        let curves = datasets.iter().flat_map(Dataset::measured);
+        let mut curves = curves.map(|(_, measured)| &measured.summary.sparsification);
+        let has_curves = curves.any(|areas| (section.curve)(areas).is_some());
+        Section { has_curves, ..section }
+    })
+}
+
+/// Returns the heads of the figures of an area.
+fn heads(area: Section) -> impl Iterator<Item = &'static str> {
+    let heads = COLUMNS.iter().map(|column| column.head);
+    heads.chain(area.curves().map(|(head, _)| *head)).chain([TIME])
+}
+
+/// Returns for each area a table of a column's figure: a row for each pair, a column for each combination.
+fn per_pair(report: &Report, column: &str) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for area in sections(&report.datasets) {
+        let Some(place) = heads(area).position(|head| head == column) else { continue };
+        let figure =
+            |measured: &Measured| Some(row("", &measured.summary, area)?[place + 1].clone());
+        let mut rows = vec![vec!["pair".to_owned()]];
+        let Some((_, datasets)) = report.combinations.first() else { return tables };
+        for (number, dataset) in datasets.iter().enumerate() {
+            for (at, (name, _)) in dataset.pairs.iter().enumerate() {
+                let of = |(_, datasets): &(String, Vec<Dataset>)| {
+                    let outcome = datasets[number].pairs[at].1.as_ref();
+                    outcome.ok().and_then(figure).unwrap_or_else(|| "-".into())
+                };
+                let cells: Vec<String> = report.combinations.iter().map(of).collect();
+                if cells.iter().any(|cell| cell != "-") {
+                    rows.push([on_one_line(name).into_owned()].into_iter().chain(cells).collect());
+                }
+            }
+        }
+        if rows.len() > 1 {
+            rows[0]
+                .extend(report.combinations.iter().map(|(name, _)| on_one_line(name).into_owned()));
+            let title = format!("{column} of each pair, {}", area.title);
+            tables.push(Table {
+                title,
+                label: format!("{}-pairs", area.label),
+                rows,
+                by_row: true,
+            });
+        }
+    }
+    tables
+}
+
 /// Returns the table of the figures that need no truth; `None` if no pair was matched.
 fn whole_maps(report: &Report) -> Option<Table> {
-    let row = |name: &str, summary: &Summary| {
+    let row = |name: &str, summary: &Summary| -> Vec<String> {
         let Surfaces { density, plane_residual, thin_gaps } = summary.surfaces;
         let residual = plane_residual.map_or("-".into(), |residual| format!("{residual:.3}"));
         let figures = [format!("{density:.1}"), residual, format!("{thin_gaps:.2}")];
-        [name.to_owned()].into_iter().chain(figures).chain([format!("{:.1}", summary.time_ms)])
+        let time = format!("{:.1}", summary.time_ms);
+        [name.to_owned()].into_iter().chain(figures).chain([time]).collect()
     };
     let mut rows: Vec<Vec<String>> = Vec::new();
     for dataset in &report.datasets {
-        rows.extend(
-            dataset
-                .measured()
-                .map(|(name, measured)| row(&on_one_line(name), &measured.summary).collect()),
-        );
+        for (name, measured) in dataset.measured() {
+            let name = on_one_line(name);
+            rows.push(row(&name, &measured.summary));
+            let deviation = measured.deviation.as_ref();
+            rows.extend(deviation.map(|of| row(&format!("{name}{DEVIATION}"), of)));
+        }
         let name = format!("mean of {}", on_one_line(&dataset.path.to_string_lossy()));
         let mean = dataset.mean().filter(|_| !report.is_comparison);
-        rows.extend(mean.map(|mean| row(&name, &mean).collect()));
+        rows.extend(mean.map(|mean| row(&name, &mean)));
     }
     if report.datasets.len() > 1 {
-        rows.extend(report.mean().map(|mean| row("mean of all", &mean).collect()));
+        rows.extend(report.mean().map(|mean| row("mean of all", &mean)));
     }
     if rows.is_empty() {
         return None;
     }
-    rows.insert(
-        0,
-        [first(report), "known", "plane residual", "thin gaps", "ms"].map(str::to_owned).into(),
-    );
-    Some(Table { title: "Whole maps, without the truth", rows })
+    rows.insert(0, [first(report)].into_iter().chain(WHOLE).map(str::to_owned).collect());
+    let title = "Whole maps, without the truth".to_owned();
+    Some(Table { title, label: "maps".into(), rows, by_row: false })
 }
 
 fn first(report: &Report) -> &'static str {
@@ -310,21 +455,15 @@ fn first(report: &Report) -> &'static str {
 }
 
 /// Returns a row; `None` if there is no truth for the area.
-fn row(
-    name: &str,
-    summary: &Summary,
-    area: Section,
-    columns: &[&Column],
-    on_terminal: bool,
-) -> Option<Vec<String>> {
+fn row(name: &str, summary: &Summary, area: Section) -> Option<Vec<String>> {
     let mut cells = vec![name.to_owned()];
-    for column in columns {
+    for column in &COLUMNS {
         let score = (area.score)((column.map)(summary)).as_ref()?;
         let figure = score.figures.get(column.figure);
         cells.push(figure.map_or("-".into(), |figure| format!("{figure:.0$}", column.digits)));
     }
     let curve = (area.curve)(&summary.sparsification).as_ref();
-    for (_, value, _) in area.curves(on_terminal) {
+    for (_, value) in area.curves() {
         cells.push(curve.map_or("-".into(), |curve| format!("{:.2}", value(curve))));
     }
     cells.push(format!("{:.1}", summary.time_ms));
@@ -341,9 +480,14 @@ fn times(report: &Report) -> String {
 /// Returns the engine and the changes to the images.
 fn conditions(report: &Report) -> String {
     let even = report.even.map(|grey| format!("; a quarter of the left picture was painted grey {grey}, with what it shows in the right one"));
-    let noise = report.noise.map(|(sigma, seed)| {
-        format!("; noise of {sigma} grey levels was added to both views (seed {seed})")
-    });
+    let seeds: Vec<String> = report.seeds.iter().map(u64::to_string).collect();
+    let seeds = match &seeds[..] {
+        [] => None,
+        [seed] => Some(format!("seed {seed}")),
+        seeds => Some(format!("seeds {}; ±: standard deviation over them", seeds.join(", "))),
+    };
+    let sigma = report.noise.map_or(String::new(), |sigma| format!(" of {sigma} grey levels"));
+    let noise = seeds.map(|seeds| format!("; noise{sigma} was added to both views ({seeds})"));
     let (measured, all) = report.counts();
     let what = if report.is_comparison { "combination" } else { "pair" };
     let count = match measured == all {
@@ -359,7 +503,6 @@ fn conditions(report: &Report) -> String {
 mod tests {
     use super::super::scoring::{Figures, NAMES};
     use super::*;
-    use crate::measured::Measured;
     use stereod_core::frame::DisparityRange;
 
     /// Returns a pair whose figures are all `dense` percent after filling and 1 more before; `all`
@@ -386,14 +529,30 @@ mod tests {
             dense: areas(dense),
             sparsification: Areas { all, ..Areas::default() },
         };
-        Measured { size: (4, 2), range: DisparityRange { min: 0, count: 16 }, summary }
+        Measured {
+            size: (4, 2),
+            range: DisparityRange { min: 0, count: 16 },
+            summary,
+            deviation: None,
+        }
     }
 
     fn report(datasets: Vec<Dataset>) -> Report {
-        let (engine, noise) = (Some("CPU".into()), Some((5.0, 7)));
+        let (engine, noise, seeds) = (Some("CPU".into()), Some(5.0), vec![7]);
         let settings = toml::Value::from(0);
         let is_comparison = false;
-        Report { engine, repeat: 3, even: None, noise, settings, datasets, is_comparison }
+        Report {
+            engine,
+            repeat: 3,
+            even: None,
+            noise,
+            seeds,
+            settings,
+            datasets,
+            is_comparison,
+            combinations: Vec::new(),
+            deviation: None,
+        }
     }
 
     fn dataset(path: &str, pairs: &[(&str, f64, bool)]) -> Dataset {
@@ -408,7 +567,7 @@ mod tests {
         first.pairs.push(("lost".into(), Err("cannot be read".into())));
         let second = dataset("kitti", &[("one", 6.0, false)]);
         let report = report(vec![first, second]);
-        let text = markdown(&report);
+        let text = markdown(&report, &Layout::default());
         let lines: Vec<&str> = text.lines().collect();
         let row = |name: &str, values: &str| {
             lines.iter().filter(|line| line.starts_with(&format!("| {name} | {values}"))).count()
@@ -443,7 +602,7 @@ mod tests {
     #[test]
     fn other_programs_can_read_the_tables() {
         let report = report(vec![dataset("v2", &[("te_ddy, 1", 2.0, false)])]);
-        let csv = csv(&report);
+        let csv = csv(&report, &Layout::default());
         let lines: Vec<&str> = csv.split("\r\n").collect();
         assert!(lines[0].starts_with("region,pair,known,wrong,nearer,error,rms,bad 0.5,"), "{csv}");
         let heads: std::collections::HashSet<&str> = lines[0].split(',').collect();
@@ -454,7 +613,7 @@ mod tests {
             lines[3].starts_with("\"Whole maps, without the truth\",\"te_ddy, 1\",90.0,,"),
             "{csv}"
         );
-        let latex = latex(&report);
+        let latex = latex(&report, &Layout::default());
         assert!(latex.contains("te\\_ddy, 1 & 3.0 & 3.00 & "), "{latex}");
         assert_eq!(
             latex.matches("\\begin{tabular}").count(),
@@ -466,17 +625,96 @@ mod tests {
     fn a_comparison_has_a_row_for_each_combination_and_no_means() {
         let rows = dataset("all", &[("paths=4", 2.0, false), ("paths=8", 1.0, false)]);
         let report = Report { is_comparison: true, ..report(vec![rows]) };
-        let text = aligned(&report);
+        let text = aligned(&report, &Layout::default());
         assert!(text.lines().nth(1).unwrap().trim_start().starts_with("settings "), "{text}");
         assert!(!text.contains("mean of all"), "{text}");
         assert!(text.contains("2 combinations on CPU"), "{text}");
     }
 
+    /// A comparison of two combinations over two pairs, and its deviations.
+    fn comparison() -> Report {
+        let of = |first, second| {
+            let mut report =
+                report(vec![dataset("v2", &[("a_1", first, false), ("b", second, false)])]);
+            report.deviation = report.mean();
+            report.seeds = vec![1, 2];
+            report
+        };
+        let names = ["paths=4".to_owned(), "paths=8".to_owned()];
+        Report::comparison(vec![(&names[0], of(2.0, 4.0)), (&names[1], of(1.0, 9.0))])
+    }
+
+    #[test]
+    fn tables_for_papers_have_eight_columns_and_bold_figures() {
+        let text = latex(&comparison(), &Layout::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "\\begin{table}", "{text}");
+        assert!(
+            lines[3].starts_with(
+                "\\caption{Pixels that both cameras see: 2 combinations on CPU; noise"
+            ),
+            "{text}"
+        );
+        assert_eq!(lines[4..6], ["\\label{tab:nonocc}", "\\begin{tabular}{lrrrrrrr}"]);
+        let row = |name: &str| *lines.iter().find(|line| line.starts_with(name)).unwrap();
+        assert_eq!(
+            row("settings"),
+            "settings & known & bad 0.5 & bad 1 & bad 2 & D1 & error & ms \\\\"
+        );
+        // Means before filling are 4 and 6: more is better for `known` only. Deviations are not compared.
+        let best = "\\textbf{4.00}";
+        assert_eq!(
+            row("paths=4 &"),
+            format!(
+                "paths=4 & 4.0 & {best} & {best} & {best} & {best} & \\textbf{{4.000}} & \\textbf{{30.0}} \\\\"
+            )
+        );
+        assert!(row("paths=8 &").starts_with("paths=8 & \\textbf{6.0} & 6.00 & "), "{text}");
+        assert!(row("paths=4 $").starts_with("paths=4 $\\pm$ & 4.0 & 4.00 & "), "{text}");
+        assert!(
+            !latex(
+                &report(vec![dataset("v2", &[("a", 2.0, false), ("b", 1.0, false)])]),
+                &Layout::default()
+            )
+            .contains("textbf")
+        );
+    }
+
+    #[test]
+    fn columns_and_pairs_are_chosen() {
+        let columns = vec![column("dense-1").unwrap(), column("known").unwrap()];
+        let layout = Layout { columns, per_pair: Some(column("bad-1").unwrap()) };
+        let text = markdown(&comparison(), &layout);
+        assert!(
+            text.starts_with("Pixels that both cameras see:\n\n| settings | dense 1 | known |\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n| paths=4 | 3.00 | 4.0 |\n| paths=4 ± | 3.00 | 4.0 |\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Whole maps, without the truth:\n\n| settings | known |\n"),
+            "{text}"
+        );
+        let pairs = "bad 1 of each pair, Pixels that both cameras see:\n\n| pair | paths=4 | paths=8 |\n\
+                     | --- | ---: | ---: |\n| a_1 | 3.00 | 2.00 |\n| b | 5.00 | 10.00 |\n";
+        assert!(text.contains(pairs), "{text}");
+        let latex = latex(&comparison(), &layout);
+        assert!(
+            latex.contains("a\\_1 & 3.00 & \\textbf{2.00} \\\\\nb & \\textbf{5.00} & 10.00"),
+            "{latex}"
+        );
+        assert!(column("bad").unwrap_err().contains("known, wrong, nearer, error, rms, bad-0.5"));
+    }
+
     #[test]
     fn long_names_have_lines_of_their_own() {
         let name = "cost=combined paths=4 cost-window=9 prior=2 ".repeat(4);
-        let text =
-            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, true), (&name, 40.0, true)])]));
+        let text = aligned(
+            &report(vec![dataset("v2", &[("teddy", 2.0, true), (&name, 40.0, true)])]),
+            &Layout::default(),
+        );
         let (tables, _) = text.split_once("Percent of").unwrap();
         assert!(tables.lines().all(|line| line.chars().count() <= WIDEST), "{text}");
         let lines: Vec<&str> = tables.lines().take(6).collect();
@@ -488,8 +726,10 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let text =
-            aligned(&report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]));
+        let text = aligned(
+            &report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]),
+            &Layout::default(),
+        );
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 5);
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");

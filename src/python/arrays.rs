@@ -46,10 +46,8 @@ pub enum View {
 impl View {
     /// Takes the argument of this name: (H, W) or (H, W, 1) of uint8 or uint16, or (H, W, 3) of uint8.
     pub fn of(name: &str, argument: &Bound<'_, PyAny>, channels: Channels) -> PyResult<Self> {
-        let array = argument.cast::<PyUntypedArray>().map_err(|_| {
-            let kind = argument.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
-            PyTypeError::new_err(format!("{name} is {kind}, not a NumPy array (use numpy.asarray)"))
-        })?;
+        let (array, channels) = as_array(name, argument, channels)?;
+        let array = &array;
         if array.is_empty() {
             let shape = array.shape();
             return Err(PyValueError::new_err(format!(
@@ -105,6 +103,75 @@ impl View {
     }
 }
 
+/// Returns an argument as an array, and the order of its channels.
+fn as_array<'py>(
+    name: &str,
+    argument: &Bound<'py, PyAny>,
+    channels: Channels,
+) -> PyResult<(Bound<'py, PyUntypedArray>, Channels)> {
+    if let Ok(array) = argument.cast::<PyUntypedArray>() {
+        return Ok((array.clone(), channels));
+    }
+    let (py, kind) = (argument.py(), argument.get_type().fully_qualified_name()?.to_string());
+    let has = |name: &str| argument.hasattr(name);
+    let from = match () {
+        () if has("__array_interface__")? || has("__array__")? => "asarray",
+        () if has("__dlpack__")? => "from_dlpack",
+        () if has("__cuda_array_interface__")? => {
+            return Err(PyTypeError::new_err(format!(
+                "{name} is {kind} in the memory of a GPU; copy it to the host first"
+            )));
+        }
+        () => {
+            return Err(PyTypeError::new_err(format!(
+                "{name} is {kind}, not a NumPy array (use numpy.asarray)"
+            )));
+        }
+    };
+    // Numbers of a palette or of another colour space would pass for grey levels or for red, green and blue.
+    let is_pillow = kind.starts_with("PIL.");
+    if is_pillow {
+        let mode: String = argument.getattr("mode")?.extract()?;
+        if mode != "L" && mode != "RGB" && !mode.starts_with("I;16") {
+            return Err(PyValueError::new_err(format!(
+                "{name} is an image of Pillow's mode {mode}; use {name}.convert(\"RGB\")"
+            )));
+        }
+    }
+    let array = py.import("numpy")?.call_method1(from, (argument,))?;
+    Ok((array.cast_into()?, if is_pillow { Channels::Rgb } else { channels }))
+}
+
+/// Takes an argument's numbers, with the array's shape.
+fn numbers(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f64>)> {
+    let array = argument.extract::<PyArrayLikeDyn<'_, f64, AllowTypeChange>>();
+    let array =
+        array.map_err(|_| PyValueError::new_err(format!("{name} is no array of numbers")))?;
+    Ok((array.shape().to_vec(), array.as_array().iter().copied().collect()))
+}
+
+/// Takes a matrix (3, 3).
+pub fn matrix3(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<[[f64; 3]; 3]> {
+    match numbers(name, argument)? {
+        (shape, cells) if shape == [3, 3] => {
+            Ok(std::array::from_fn(|row| std::array::from_fn(|column| cells[3 * row + column])))
+        }
+        (shape, _) => {
+            Err(PyValueError::new_err(format!("{name} has the shape {shape:?}; expected [3, 3]")))
+        }
+    }
+}
+
+/// Takes the numbers of a row or a column.
+pub fn vector(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    match numbers(name, argument)? {
+        (shape, cells) if shape.iter().filter(|side| **side != 1).count() < 2 => Ok(cells),
+        (shape, _) => Err(PyValueError::new_err(format!(
+            "{name} has the shape {shape:?}; expected a row or a column"
+        ))),
+    }
+}
+
 /// Returns the bytes from row to row; `None` unless pixels are adjacent and rows in order.
 fn row_stride(array: &Bound<'_, PyUntypedArray>) -> Option<usize> {
     let (strides, shape) = (array.strides(), array.shape());
@@ -124,14 +191,11 @@ pub fn corners(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Vec<[f64; 2]
     if argument.is_none() {
         return Err(wrong("is None, because no board was found: leave this pair out".into()));
     }
-    let array = argument.extract::<PyArrayLikeDyn<'_, f64, AllowTypeChange>>();
-    let array = array.map_err(|_| wrong("is no array of numbers".into()))?;
-    match *array.shape() {
-        [_, 2] | [_, 1, 2] | [1, _, 2] => {}
-        _ => return Err(wrong(format!("has the shape {:?}", array.shape()))),
+    let found = numbers(name, argument).map_err(|_| wrong("is no array of numbers".into()))?;
+    match (&found.0[..], &found.1) {
+        ([_, 2] | [_, 1, 2] | [1, _, 2], numbers) => Ok(numbers.as_chunks().0.to_vec()),
+        (shape, _) => Err(wrong(format!("has the shape {shape:?}"))),
     }
-    let numbers: Vec<f64> = array.as_array().iter().copied().collect();
-    Ok(numbers.as_chunks().0.to_vec())
 }
 
 /// Copies the samples of an array, in order.
@@ -148,8 +212,8 @@ pub fn array2<T: Element>(py: Python<'_>, values: Vec<T>, width: usize) -> Py<Py
     array.into_pyarray(py).unbind()
 }
 
-/// Hands over points of an image as an array (H, W, 3).
-pub fn array3(py: Python<'_>, points: Vec<[f32; 3]>, width: usize) -> Py<PyArray3<f32>> {
+/// Hands over points or colours of an image as an array (H, W, 3).
+pub fn array3<T: Element>(py: Python<'_>, points: Vec<[T; 3]>, width: usize) -> Py<PyArray3<T>> {
     let shape = (points.len() / width, width, 3);
     let array = Array::from_shape_vec(shape, points.into_flattened()).expect("whole rows");
     array.into_pyarray(py).unbind()

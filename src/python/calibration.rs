@@ -8,10 +8,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::arrays::{Channels, View, array2, corners};
+use super::arrays::{Channels, View, array2, corners, matrix3, vector};
 use super::forks::held_off;
 use super::waiting::interruptible;
 use crate::raised;
+use stereod_core::calibration::{Camera, Lens, Rectification};
 use stereod_core::frame::StereoGeometry;
 use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
 
@@ -24,9 +25,7 @@ use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
 pub struct Calibration {
     calibration: matcher::Calibration,
     alpha: Option<f64>,
-    geometry: StereoGeometry,
-    /// Width and height of the rectified images.
-    rectified: (usize, usize),
+    rectification: Rectification,
     rectifier: OnceLock<Rectifier>,
 }
 
@@ -35,25 +34,20 @@ type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 
 impl Calibration {
     fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
-        let (geometry, rectified) = match alpha {
-            None => calibration.rectified().map_err(raised)?,
-            Some(_) => {
-                let rectifier = calibration.rectifier(alpha).map_err(raised)?;
-                (rectifier.geometry(), rectifier.size())
-            }
-        };
-        Ok(Self { calibration, alpha, geometry, rectified, rectifier: OnceLock::new() })
+        let rectification = calibration.rectification(alpha).map_err(raised)?;
+        Ok(Self { calibration, alpha, rectification, rectifier: OnceLock::new() })
     }
 
     /// Returns the cameras of rectified images of this width and height.
     pub fn geometry_of(&self, (width, height): (usize, usize)) -> PyResult<StereoGeometry> {
-        if self.rectified != (width, height) {
+        let Rectification { width: own_width, height: own_height, .. } = self.rectification;
+        if (own_width, own_height) != (width, height) {
             return Err(PyValueError::new_err(format!(
-                "rig is for rectified images of {}x{} pixels, but the disparity has {width}x{height}",
-                self.rectified.0, self.rectified.1
+                "rig is for rectified images of {own_width}x{own_height} pixels, but the disparity has \
+                 {width}x{height}"
             )));
         }
-        Ok(self.geometry)
+        Ok(self.rectification.geometry())
     }
 
     /// Returns the rectifier, made on first use.
@@ -67,6 +61,20 @@ impl Calibration {
             .map_err(raised)?;
         Ok(self.rectifier.get_or_init(|| made))
     }
+}
+
+fn camera_matrix(py: Python<'_>, of: &Camera) -> Py<PyArray2<f64>> {
+    let ([fx, fy], [cx, cy]) = (of.focal, of.centre);
+    array2(py, vec![fx, of.skew, cx, 0.0, fy, cy, 0.0, 0.0, 1.0], 3)
+}
+
+fn distortion(py: Python<'_>, of: &Camera) -> Py<PyArray2<f64>> {
+    let all = match &of.lens {
+        Lens::Brown(all) => all.to_vec(),
+        Lens::Fisheye(all) => all.to_vec(),
+    };
+    let count = all.len();
+    array2(py, all, count)
 }
 
 #[pymethods]
@@ -121,6 +129,36 @@ impl Calibration {
         let solve = move || matcher::Calibration::solve(board, square, size, &views);
         let (calibration, rms_px) = interruptible(py, solve)?.map_err(raised)?;
         Ok((Self::of(calibration, None)?, rms_px))
+    }
+
+    /// Makes a calibration of the results of cv2.stereoCalibrate, or with `fisheye=True` of
+    /// cv2.fisheye.stereoCalibrate: camera matrices (3, 3), distortion coefficients, the right camera's rotation
+    /// (3, 3) and translation in metres. `size` is the images' (width, height).
+    #[classmethod]
+    #[pyo3(signature = (K1, D1, K2, D2, R, T, size, *, fisheye=false, alpha=None))]
+    #[allow(non_snake_case, clippy::too_many_arguments)] // OpenCV's names.
+    fn of_cameras(
+        _class: &Bound<'_, PyType>,
+        K1: &Bound<'_, PyAny>,
+        D1: &Bound<'_, PyAny>,
+        K2: &Bound<'_, PyAny>,
+        D2: &Bound<'_, PyAny>,
+        R: &Bound<'_, PyAny>,
+        T: &Bound<'_, PyAny>,
+        size: (usize, usize),
+        fisheye: bool,
+        alpha: Option<f64>,
+    ) -> PyResult<Self> {
+        let (matrices, lenses) = ([matrix3("K1", K1)?, matrix3("K2", K2)?], ["D1", "D2"]);
+        let lenses = [vector(lenses[0], D1)?, vector(lenses[1], D2)?];
+        let (rotation, translation) = (matrix3("R", R)?, vector("T", T)?);
+        let translation = translation.try_into().map_err(|given: Vec<f64>| {
+            let count = given.len();
+            PyValueError::new_err(format!("T has {count} numbers; a translation has x, y and z"))
+        })?;
+        let cameras = [(matrices[0], &lenses[0][..]), (matrices[1], &lenses[1][..])];
+        let made = matcher::Calibration::of_cameras(cameras, rotation, translation, size, fisheye);
+        Self::of(made.map_err(raised)?, alpha)
     }
 
     /// Makes the calibration of images that are rectified already. `size` is their (width, height);
@@ -199,29 +237,102 @@ impl Calibration {
         self.calibration.size()
     }
 
+    /// Properties that are possible but unlikely, a sentence each.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.calibration.notes().to_vec()
+    }
+
+    /// Camera matrix (3, 3) of the left camera.
+    #[getter(K1)]
+    fn k1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        camera_matrix(py, &self.calibration.cameras().left)
+    }
+
+    /// Distortion coefficients (1, N) of the left camera: four of a fisheye lens, otherwise 14 in OpenCV's order.
+    #[getter(D1)]
+    fn d1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        distortion(py, &self.calibration.cameras().left)
+    }
+
+    /// Camera matrix (3, 3) of the right camera.
+    #[getter(K2)]
+    fn k2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        camera_matrix(py, &self.calibration.cameras().right)
+    }
+
+    /// Distortion coefficients (1, N) of the right camera, as `D1`.
+    #[getter(D2)]
+    fn d2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        distortion(py, &self.calibration.cameras().right)
+    }
+
+    /// Rotation (3, 3) from the left camera's frame to the right one's.
+    #[getter(R)]
+    fn r(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.calibration.cameras().rotation.transpose().as_slice().to_vec(), 3)
+    }
+
+    /// Translation (3, 1) in metres: the left camera's centre in the right one's frame.
+    #[getter(T)]
+    fn t(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.calibration.cameras().translation.transpose().as_slice().to_vec(), 1)
+    }
+
+    /// Rotation (3, 3) of the left camera that makes its images rectified.
+    #[getter(R1)]
+    fn r1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.rectification.left.rotation.transpose().as_slice().to_vec(), 3)
+    }
+
+    /// Rotation (3, 3) of the right camera that makes its images rectified.
+    #[getter(R2)]
+    fn r2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.rectification.right.rotation.transpose().as_slice().to_vec(), 3)
+    }
+
+    /// Projection (3, 4) of the rectified left images.
+    #[getter(P1)]
+    fn p1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.rectification.left.projection.transpose().as_slice().to_vec(), 4)
+    }
+
+    /// Projection (3, 4) of the rectified right images.
+    #[getter(P2)]
+    fn p2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        array2(py, self.rectification.right.projection.transpose().as_slice().to_vec(), 4)
+    }
+
+    /// (width, height) of the rectified images.
+    #[getter]
+    fn rectified_size(&self) -> (usize, usize) {
+        (self.rectification.width, self.rectification.height)
+    }
+
     /// Focal length of the rectified images in pixels.
     #[getter]
     fn focal_px(&self) -> f64 {
-        self.geometry.focal_px
+        self.rectification.geometry().focal_px
     }
 
     /// Distance between the cameras in metres.
     #[getter]
     fn baseline_m(&self) -> f64 {
-        self.geometry.baseline_m
+        self.rectification.geometry().baseline_m
     }
 
     /// Principal point (x, y) of the rectified left image in pixels.
     #[getter]
     fn centre_px(&self) -> (f64, f64) {
-        (self.geometry.centre_x_px, self.geometry.centre_y_px)
+        let geometry = self.rectification.geometry();
+        (geometry.centre_x_px, geometry.centre_y_px)
     }
 
     /// The matrix Q (4, 4) of OpenCV's stereoRectify, for cv2.reprojectImageTo3D.
     #[getter(Q)]
     fn q(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
         let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
-            self.geometry;
+            self.rectification.geometry();
         let shift = (right_centre_x_px - centre_x_px) / baseline_m;
         let rows = [
             [1.0, 0.0, 0.0, -centre_x_px],
@@ -233,10 +344,10 @@ impl Calibration {
     }
 
     fn __repr__(&self) -> String {
-        let (width, height) = self.calibration.size();
+        let ((width, height), geometry) = (self.calibration.size(), self.rectification.geometry());
         format!(
             "Calibration({width}x{height}, focal length {:.1} px, baseline {:.4} m)",
-            self.geometry.focal_px, self.geometry.baseline_m
+            geometry.focal_px, geometry.baseline_m
         )
     }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use numpy::{Element, PyArray2, PyArray3, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBytes, PyType};
 
 use super::arrays::{array2, array3};
 use super::calibration::Calibration;
@@ -16,6 +16,7 @@ use crate::raised;
 use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use stereod_core::matcher;
+use stereod_core::picture::png;
 use stereod_core::pool::Pooled;
 
 /// An array that is made on first use.
@@ -74,6 +75,31 @@ impl Disparity {
 
     fn width(&self) -> usize {
         self.disparity.map().width()
+    }
+
+    /// Returns the colours of `to_image`.
+    fn colours(&self, low: Option<f32>, high: Option<f32>) -> PyResult<Vec<[u8; 3]>> {
+        let pixels = self.disparity.disparity_px();
+        let mut known: Vec<f32> = pixels.iter().copied().filter(|px| !px.is_nan()).collect();
+        known.sort_by(f32::total_cmp);
+        let at = |percent: usize| known.get((known.len() * percent / 100).min(known.len() - 1));
+        let percentile =
+            |percent| if known.is_empty() { 0.0 } else { *at(percent).expect("inside") };
+        let (low, high) = (low.unwrap_or(percentile(2)), high.unwrap_or(percentile(98)));
+        if !(low.is_finite() && high.is_finite() && low <= high) {
+            return Err(PyValueError::new_err(format!(
+                "low is {low} and high {high}; expected two disparities in order"
+            )));
+        }
+        let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
+        let table: [[u8; 3]; 256] =
+            std::array::from_fn(|step| colorous::TURBO.eval_rational(step, 256).as_array());
+        let colour = |px: f32| match px.is_nan() {
+            true => [0; 3],
+            // The conversion saturates.
+            false => table[usize::from(((px - low) * scale).round() as u8)],
+        };
+        Ok(pixels.into_iter().map(colour).collect())
     }
 
     fn kept<T: Element>(
@@ -187,6 +213,31 @@ impl Disparity {
     #[pyo3(signature = (file, rig=None))]
     fn write_ply(&self, file: PathBuf, rig: Option<&Calibration>) -> PyResult<usize> {
         self.disparity.write_ply(file, self.geometry(rig)?).map_err(raised)
+    }
+
+    /// uint8 (H, W, 3): the disparity in colours (red, green, blue) of Google's Turbo, from blue (far) to red
+    /// (near); black if unknown. `low` and `high` are the disparities of the first and the last colour in pixels;
+    /// without them, the 2nd and the 98th percentile.
+    #[pyo3(signature = (low=None, high=None))]
+    fn to_image(
+        &self,
+        py: Python<'_>,
+        low: Option<f32>,
+        high: Option<f32>,
+    ) -> PyResult<Py<PyArray3<u8>>> {
+        let colours = self.colours(low, high)?;
+        Ok(array3(py, colours, self.width()))
+    }
+
+    /// The picture of `to_image`, for notebooks.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let (colours, height) = (self.colours(None, None)?, self.disparity.map().height());
+        let png = png::encode_rgb(colours.as_flattened(), self.width(), height)
+            .map_err(|error| PyRuntimeError::new_err(format!("{error:#}")))?;
+        let text = py.import("base64")?.call_method1("b64encode", (PyBytes::new(py, &png),))?;
+        let text: String = text.call_method1("decode", ("ascii",))?.extract()?;
+        let about = self.__repr__();
+        Ok(format!("<img src=\"data:image/png;base64,{text}\" alt=\"{about}\"><br>{about}"))
     }
 
     fn __repr__(&self) -> String {

@@ -11,6 +11,7 @@ mod forks;
 mod matcher;
 mod pairs;
 mod parameters;
+mod stream;
 mod waiting;
 
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
@@ -62,6 +63,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CalibrationError", module.py().get_type::<CalibrationError>())?;
     module.add_class::<matcher::Matcher>()?;
     module.add_class::<disparity::Disparity>()?;
+    module.add_class::<stream::Stream>()?;
     module.add_class::<calibration::Calibration>()?;
     module.add_class::<pairs::Pairs>()?;
     module.add_class::<pairs::Pair>()?;

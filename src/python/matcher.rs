@@ -15,6 +15,7 @@ use super::calibration::Calibration;
 use super::disparity::Disparity;
 use super::forks::held_off;
 use super::parameters::{Given, text_of};
+use super::stream::Stream;
 use super::waiting::interruptible;
 use crate::Loaded;
 use crate::raised;
@@ -123,25 +124,32 @@ impl Matcher {
         size: (usize, usize),
         work: impl FnOnce(&mut matcher::Matcher) -> Result<T, Error> + Send + 'static,
     ) -> PyResult<T> {
+        let (recipe, engine) = (self.recipe(py, size)?, self.engine()?);
+        interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)
+    }
+
+    /// Returns the recipe of an engine for images of this size.
+    pub fn recipe(&self, py: Python<'_>, size: (usize, usize)) -> PyResult<Recipe> {
         let pairs = match &self.calibration {
             None => PairSpec::rectified(size.0, size.1),
             Some(rig) => rig.get().rectifier(py)?.pairs(),
         };
         let settings = &self.loaded.settings.engine;
         let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
-        let (recipe, engine) = (Recipe { params, pairs, choice, options }, self.engine()?);
-        interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)
+        Ok(Recipe { params, pairs, choice, options })
     }
 
-    fn compute(
+    /// Wraps the result of an engine with these parameters.
+    pub fn wrapped(&self, disparity: matcher::Disparity) -> Disparity {
+        Disparity::of(disparity, self.given.clone())
+    }
+
+    /// Takes two images, and returns the size of the left one.
+    pub fn views(
         &self,
         left: &Bound<'_, PyAny>,
         right: &Bound<'_, PyAny>,
-        work: impl FnOnce(&mut matcher::Matcher, [ImageRef<'_>; 2]) -> Result<matcher::Disparity, Error>
-        + Send
-        + 'static,
-    ) -> PyResult<Disparity> {
-        let py = left.py();
+    ) -> PyResult<([View; 2], (usize, usize))> {
         let views =
             [View::of("left", left, self.channels)?, View::of("right", right, self.channels)?];
         let [left, right] = [views[0].image().map_err(raised)?, views[1].image().map_err(raised)?];
@@ -152,12 +160,24 @@ impl Matcher {
                 size.0, size.1, other.0, other.1
             )));
         }
-        let (disparity, _views) = self.with(py, size, move |matcher| {
+        Ok((views, size))
+    }
+
+    fn compute(
+        &self,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+        work: impl FnOnce(&mut matcher::Matcher, [ImageRef<'_>; 2]) -> Result<matcher::Disparity, Error>
+        + Send
+        + 'static,
+    ) -> PyResult<Disparity> {
+        let (views, size) = self.views(left, right)?;
+        let (disparity, _views) = self.with(left.py(), size, move |matcher| {
             let disparity = work(matcher, [views[0].image()?, views[1].image()?])?;
             // Arrays are given back with the interpreter held.
             Ok((disparity, views))
         })?;
-        Ok(Disparity::of(disparity, self.given.clone()))
+        Ok(self.wrapped(disparity))
     }
 }
 
@@ -235,6 +255,12 @@ impl Matcher {
             PyValueError::new_err(format!("time is a number of seconds from 0 on, not {time}"))
         })?;
         self.compute(left, right, move |matcher, [l, r]| matcher.compute_next(l, r, time))
+    }
+
+    /// Matches the pairs of a stream: tuples (left, right, time), or the pairs of `stereod.open`. Returns an
+    /// iterator over their disparities, in order. On a GPU several pairs are in flight.
+    fn stream(slf: Py<Self>, pairs: &Bound<'_, PyAny>) -> PyResult<Stream> {
+        Ok(Stream::of(slf, pairs.try_iter()?.unbind()))
     }
 
     /// Makes filters with a memory restart with the next pair.

@@ -17,6 +17,14 @@ pub struct Pair {
     time: f64,
 }
 
+impl Pair {
+    /// Returns the left image, the right one, and the time.
+    pub fn parts<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyAny>, f64) {
+        let view = |array: &Py<PyArray2<u8>>| array.bind(py).clone().into_any();
+        (view(&self.left), view(&self.right), self.time)
+    }
+}
+
 #[cfg(not(feature = "video"))]
 mod reading {
     use pyo3::exceptions::PyImportError;

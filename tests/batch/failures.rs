@@ -195,6 +195,36 @@ fn damage_is_found_and_clocks_do_not_matter() {
     let (_, said) = ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined.mkv"]), 1);
     assert!(said.contains("disparity.mkv has changed"), "{said}");
     assert!(!here.join("joined.mkv").exists());
+    // A piece with a file of somebody else stays; without it, it is removed, and the batch makes it again.
+    let remove =
+        || ends(stereod(here, &["batch", "verify", "out", "--remove", "--json"]).arg("-q"), 1).0;
+    let status = || {
+        let (stdout, _) = ends(&mut stereod(here, &["batch", "status", "out", "--json"]), 0);
+        serde_json::from_str::<Value>(&stdout).unwrap()
+    };
+    fs::write(here.join("out/a.00000004/mine.txt"), "mine").unwrap();
+    assert!(!remove().contains("removed"));
+    fs::remove_file(here.join("out/a.00000004/mine.txt")).unwrap();
+    assert_eq!((&status()["pieces"], &status()["done"]), (&json!(3), &json!(3)));
+    let removed: Value = serde_json::from_str(&remove()).unwrap();
+    assert_eq!(removed["removed"], json!(["a.00000004"]));
+    assert!(!here.join("out/a.00000004").exists());
+    let left = status();
+    assert_eq!(
+        (&left["done"], &left["pairs_left"], &left["unfinished"]),
+        (&json!(2), &json!(4), &json!(0))
+    );
+    assert!(
+        left["pairs_per_second"].as_f64().unwrap() > 0.0
+            && left["seconds_left"].as_f64().unwrap() > 0.0
+    );
+    let (stdout, _) = ends(&mut stereod(here, &["batch", "status", "out"]), 0);
+    assert!(
+        stdout.starts_with("2 of 3 pieces done, 0 unfinished")
+            && stdout.contains(" left with one worker"),
+        "{stdout}"
+    );
+    assert_eq!(summary(&mut run(), 0)["made"], 1);
     fs::write(here.join("out/a.00000004/manifest.json"), "{}").unwrap();
     let (stdout, _) = ends(verify().arg("--json"), 1);
     let said: Value = serde_json::from_str(&stdout).unwrap();

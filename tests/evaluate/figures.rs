@@ -122,6 +122,41 @@ fn a_comparison_has_the_means_of_each_combination() {
         stdout.starts_with("region,settings,known,") && stdout.contains(",paths=8,"),
         "{stdout}"
     );
+    // Seeds give the mean of what each gives alone, and the deviation.
+    let noisy = data.report(&["a", "--noise", "30", "--compare", "seed=1,2; paths=4,8"]);
+    assert_eq!(noisy["noise"], json!({ "sigma": 30.0, "seeds": [1, 2] }));
+    let alone = ["1", "2"].map(|seed| {
+        let report = data.report(&["a", "--noise", "30", "--seed", seed, "--paths", "8"]);
+        report["mean"]["unfilled"]["nonocc"]["avgerr"].as_f64().unwrap()
+    });
+    let row = &noisy["comparison"][1];
+    let [mean, deviation] = ["mean", "deviation"]
+        .map(|kind| row[kind]["unfilled"]["nonocc"]["avgerr"].as_f64().unwrap());
+    assert!((mean - (alone[0] + alone[1]) / 2.0).abs() < 1e-4 && alone[0] != alone[1], "{row}");
+    let expected = (alone[0] - alone[1]).abs() / 2.0f64.sqrt();
+    assert!((deviation - expected).abs() < 1e-4, "{row}");
+    let (_, stdout, _) = data.evaluate(&[
+        "a",
+        "--compare",
+        "noise=0,30",
+        "--columns",
+        "known,bad-1",
+        "--per-pair",
+        "bad-1",
+        "--markdown",
+        "-",
+    ]);
+    assert!(stdout.contains("| settings | known | bad 1 |\n"), "{stdout}");
+    assert!(stdout.contains("| pair | noise=0 | noise=30 |\n"), "{stdout}");
+    for (wrong, what) in [
+        (&["--compare", "seed=1,2"][..], "seeds are of noise"),
+        (&["--compare", "seed=1,2", "--noise", "3", "--seed", "4"][..], "leave out --seed"),
+        (&["--compare", "noise=1,2", "--noise", "3"][..], "leave out --noise"),
+        (&["--columns", "bad"][..], "expected one of known"),
+    ] {
+        let (status, _, stderr) = data.evaluate(&[&["a"][..], wrong].concat());
+        assert!(status == 2 && stderr.contains(what), "{stderr}");
+    }
     let (status, _, stderr) = data.evaluate(&["a", "--compare", "paths=4,7"]);
     assert!(status == 2 && stderr.contains("paths"), "{stderr}");
     let (status, _, stderr) = data.evaluate(&["a", "--csv", "-", "--latex", "-"]);

@@ -86,6 +86,55 @@ def test_what_is_no_calibration(tmp_path):
         stereod.Calibration()
 
 
+def test_cameras_of_opencv_are_taken_and_handed_back():
+    inner = cv2.FileStorage(str(FILES / "intrinsics.yml"), cv2.FILE_STORAGE_READ)
+    outer = cv2.FileStorage(str(FILES / "extrinsics.yml"), cv2.FILE_STORAGE_READ)
+    given = [inner.getNode(name).mat() for name in ("M1", "D1", "M2", "D2")]
+    given += [outer.getNode(name).mat() for name in ("R", "T")]
+    size = (640, 480)
+    own = stereod.Calibration.of_cameras(*given, size)
+    for name, matrix in zip(("K1", "D1", "K2", "D2", "R", "T"), given):
+        ours = getattr(own, name)
+        known = ours[:, : matrix.shape[1]] if name.startswith("D") else ours
+        assert known.shape == matrix.shape and np.allclose(known, matrix, atol=1e-6), name
+    # The same rectification as OpenCV's, to be used with its functions.
+    r1, r2, p1, p2, q, *_ = cv2.stereoRectify(*given[:4], size, *given[4:], alpha=0)
+    for name, theirs in [("R1", r1), ("R2", r2), ("P1", p1), ("P2", p2), ("Q", q)]:
+        assert np.allclose(getattr(own, name), theirs, rtol=1e-4, atol=1e-4), name
+    assert own.size == own.rectified_size == size and own.notes == []
+    lists = [matrix.ravel().tolist() if matrix.size != 9 else matrix.tolist() for matrix in given]
+    assert stereod.Calibration.of_cameras(*lists, size).to_toml() == own.to_toml()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"K1": np.eye(4)}, ValueError, r"K1 has the shape \[4, 4\]; expected \[3, 3\]"),
+        ({"K2": np.ones((3, 3))}, ValueError, "K2 is .*; a camera matrix is"),
+        ({"D1": np.zeros((2, 2))}, ValueError, "D1 has the shape .*; expected a row or a column"),
+        ({"D2": np.zeros(7)}, ValueError, "D2 has 7 distortion coefficients"),
+        ({"D1": "none"}, ValueError, "D1 is no array of numbers"),
+        ({"R": 2 * np.eye(3)}, ValueError, "no rotation matrix"),
+        ({"T": np.zeros(2)}, ValueError, "T has 2 numbers"),
+        ({"T": [0.1, 0, 0]}, ValueError, "left and right are swapped.*exchange the left"),
+        ({"fisheye": True}, ValueError, r"D1 has 5 distortion.*fisheye lens has 4"),
+    ],
+)
+def test_wrong_matrices_are_named(changes, error, text):
+    camera = [[500, 0, 320], [0, 500, 240], [0, 0, 1]]
+    given = {"K1": camera, "D1": np.ones(5) / 99, "K2": camera, "D2": np.ones(5) / 99}
+    given |= {"R": np.eye(3), "T": [-0.1, 0, 0], "size": (640, 480)}
+    stereod.Calibration.of_cameras(**given)
+    with pytest.raises(error, match=text):
+        stereod.Calibration.of_cameras(**given | changes)
+
+
+def test_a_long_baseline_is_noted():
+    camera = [[500, 0, 320], [0, 500, 240], [0, 0, 1]]
+    own = stereod.Calibration.of_cameras(camera, [0] * 5, camera, [0] * 5, np.eye(3), [-3, 0, 0], (640, 480))
+    assert len(own.notes) == 1 and "T is in metres; divide one in mm by 1000" in own.notes[0]
+
+
 def corners_of_a_board():
     """Corners of 14 pairs as (N, 2), and the arguments of `solve`."""
     focal, baseline, size, board, square = 500.0, 0.12, (640, 480), (9, 6), 0.03

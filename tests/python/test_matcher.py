@@ -1,5 +1,6 @@
 """The matcher of the Python package."""
 
+import base64
 import copy
 import gc
 import multiprocessing
@@ -74,6 +75,127 @@ def test_arrays_of_every_layout_are_taken_and_other_kinds_refused(scene):
             matcher(wrong, right)
     with pytest.raises(TypeError, match="left is list, not a NumPy array"):
         matcher([[1]], right)
+
+
+class Tensor:
+    """Has only one of the ways to hand over an array."""
+
+    def __init__(self, array, way):
+        self._array = array
+        if way == "__array_interface__":
+            self.__array_interface__ = array.__array_interface__
+
+
+class Arrayed(Tensor):
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+
+class Dlpack(Tensor):
+    def __dlpack__(self, **how):
+        return self._array.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_images_of_other_libraries(scene):
+    left, right, _ = scene
+    matcher = stereod.Matcher(**CPU)
+    expected = matcher(left, right).raw
+    for kind, way in [(Arrayed, ""), (Dlpack, ""), (Tensor, "__array_interface__")]:
+        assert (matcher(kind(left, way), kind(right, way)).raw == expected).all(), kind
+
+    class OnGpu:
+        __cuda_array_interface__ = {}
+
+    with pytest.raises(TypeError, match="left is .*OnGpu in the memory of a GPU; copy it"):
+        matcher(OnGpu(), right)
+
+
+def test_images_of_pillow(scene):
+    pil = pytest.importorskip("PIL.Image")
+    left, right, _ = scene
+    colours = [np.dstack([image, image // 2, image // 3]) for image in (left, right)]
+    matcher, bgr = stereod.Matcher(**CPU), stereod.Matcher(channels="bgr", **CPU)
+    for arrays in ((left, right), colours, [image.astype(np.uint16) * 200 for image in (left, right)]):
+        pictures = [pil.fromarray(array) for array in arrays]
+        expected = matcher(*arrays).raw
+        assert (matcher(*pictures).raw == expected).all()
+        # Images of Pillow know the order of their channels.
+        assert (bgr(*pictures).raw == expected).all()
+    for mode in ("P", "HSV", "RGBA", "F", "1"):
+        with pytest.raises(ValueError, match=rf'mode {mode}; use left.convert\("RGB"\)'):
+            matcher(pil.fromarray(colours[0]).convert(mode), right)
+
+
+def test_the_pairs_of_a_stream_come_back_in_order(scene):
+    left, right, _ = scene
+    rng = np.random.default_rng(1)
+    noise = rng.integers(-20, 20, (5, *left.shape))
+    pairs = [(np.clip(left + more, 0, 255).astype(np.uint8), right, i / 30) for i, more in enumerate(noise)]
+    matcher = stereod.Matcher(smoothing=0.5, **CPU)
+    stream = matcher.stream(pairs)
+    assert iter(stream) is stream
+    streamed = list(stream)
+    alone = [matcher.next(*pair).raw for pair in pairs]
+    assert [(d.raw == own).all() for d, own in zip(streamed, alone, strict=True)] == [True] * 5
+    assert (streamed[-1].raw != stereod.Matcher(**CPU)(*pairs[-1][:2]).raw).any()
+    assert next(stream, None) is None
+    assert list(matcher.stream([])) == []
+    for wrong, text in [
+        ((left, right), r"a tuple \(left, right, time\).*this one is tuple"),
+        ((left, right, -1.0), "time is a number of seconds"),
+        ((left[:50], right, 1.0), "one size"),
+        ((left[:50], right[:50], 1.0), "200x50 pixels, but the matcher was made for 200x120"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            list(matcher.stream([pairs[0], wrong]))
+
+    def failing():
+        yield pairs[0]
+        raise OSError("the camera is lost")
+
+    with pytest.raises(OSError, match="camera is lost"):
+        list(matcher.stream(failing()))
+
+
+def test_a_stream_in_the_child_of_a_fork_says_so(scene):
+    left, right, _ = scene
+    stream = stereod.Matcher(**CPU).stream((left, right, i / 30) for i in range(3))
+    next(stream)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            next(stream)
+        except RuntimeError as error:
+            os._exit(7 if "call Matcher.stream in the child" in str(error) else 1)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert len(list(stream)) == 2
+
+
+def test_a_picture_for_notebooks(scene):
+    left, right, truth = scene
+    d = stereod.Matcher(**CPU)(left, right)
+    picture = d.to_image(low=0, high=32)
+    assert picture.shape == (*d.shape, 3) and picture.dtype == np.uint8
+    assert (picture[np.isnan(d.disparity)] == 0).all()
+    red, _, blue = picture[50, 90].astype(int)
+    assert truth[50, 90] == 20 and red > blue
+    red, _, blue = picture[10, 90].astype(int)
+    assert truth[10, 90] == 9 and blue > red
+    html = d._repr_html_()
+    cv2 = pytest.importorskip("cv2")
+    png = base64.b64decode(html.split("base64,")[1].split('"')[0])
+    shown = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)[..., ::-1]
+    assert (shown == d.to_image()).all() and repr(d) in html
+    flat = np.full((20, 30), 90, np.uint8)
+    unknown = stereod.Matcher(uniqueness=99, **CPU)(flat, flat)
+    assert unknown.to_image().shape == (20, 30, 3)
+    for wrong in [(5, 4), (np.nan, 4)]:
+        with pytest.raises(ValueError, match="two disparities in order"):
+            d.to_image(*wrong)
 
 
 def test_colour_and_16_bits(scene):

@@ -1,5 +1,6 @@
 //! `stereod batch verify`: checks that every pair exists once, and that every file is unchanged.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use super::manifest::{Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan};
 use crate::commands::{Error, print};
+use stereod_core::files::explain;
 
 #[derive(Debug, Default, Serialize)]
 struct Checked {
@@ -18,15 +20,32 @@ struct Checked {
     damaged: u64,
     size: u64,
     problems: Vec<String>,
+    /// Pieces whose folders were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
 }
 
-pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
+pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
     let plan = Plan::of(folder)?;
     let pieces = plan.pieces();
     let mut checked =
         Checked { inputs: plan.inputs.len(), pieces: pieces.len(), ..Checked::default() };
     for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
-        let (whole, problems) = check(folder, &plan, of_input)?;
+        let Inspected { whole, damaged, problems } = check(folder, &plan, of_input)?;
+        for piece in damaged.into_iter().filter(|_| remove) {
+            let place = folder.join(&piece.name);
+            match plan.foreign(&place)? {
+                None => {
+                    fs::remove_dir_all(&place).map_err(|error| explain(&place, &error))?;
+                    checked.removed.push(piece.name.clone());
+                }
+                Some(name) => tracing::warn!(
+                    "{}: not removed, because {} is none of its files",
+                    piece.name,
+                    name.display()
+                ),
+            }
+        }
         for (_, manifest) in &whole {
             checked.whole += 1;
             checked.pairs += manifest.pairs;
@@ -35,7 +54,7 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
         }
         checked.problems.extend(problems);
     }
-    let Checked { inputs, pieces, whole, pairs, damaged, size, problems } = &checked;
+    let Checked { inputs, pieces, whole, pairs, damaged, size, problems, removed } = &checked;
     if json {
         print(serde_json::to_string(&checked).map_err(anyhow::Error::from)? + "\n")?;
     } else {
@@ -44,6 +63,8 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
             0 => String::new(),
             count => format!(", damaged frames in the inputs: {count}"),
         };
+        let gone = |name: &String| format!("{name}: removed; start the batch again\n");
+        let lines = lines + &removed.iter().map(gone).collect::<String>();
         print(format!(
             "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes{damaged}\n"
         ))?;
@@ -55,16 +76,22 @@ pub fn run(folder: &Path, json: bool) -> Result<(), Error> {
     }
 }
 
-pub type Whole<'a> = Vec<(&'a Piece, Manifest)>;
+/// The pieces of an input.
+pub struct Inspected<'a> {
+    pub whole: Vec<(&'a Piece, Manifest)>,
+    /// Pieces whose files differ from their manifest.
+    pub damaged: Vec<&'a Piece>,
+    /// Problems of pieces that are not whole, and between pieces, with the cure.
+    pub problems: Vec<String>,
+}
 
-/// Reads all pieces of an input. Returns the whole ones, and the problems of the others and between them,
-/// with the cure.
+/// Reads all pieces of an input.
 pub fn check<'a>(
     folder: &Path,
     plan: &Plan,
     of_input: &'a [Piece],
-) -> Result<(Whole<'a>, Vec<String>), Error> {
-    let (mut whole, mut problems) = (Vec::new(), Vec::new());
+) -> Result<Inspected<'a>, Error> {
+    let (mut whole, mut damaged, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for piece in of_input {
         let place = folder.join(&piece.name);
         let reason = match state(folder, plan, piece)? {
@@ -81,14 +108,17 @@ pub fn check<'a>(
                     whole.push((piece, *manifest));
                     continue;
                 }
-                Some(flaw) => flaw,
+                Some(flaw) => {
+                    damaged.push(piece);
+                    flaw
+                }
             },
         };
         problems.push(format!("{}: {reason}", piece.name));
     }
     let input = of_input.first().map_or("", |piece| plan.inputs[piece.input].name.as_str());
     problems.extend(gap(input, &whole));
-    Ok((whole, problems))
+    Ok(Inspected { whole, damaged, problems })
 }
 
 /// Reads the files of a piece, and returns their first difference from the manifest, with the cure.

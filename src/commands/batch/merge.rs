@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
-use super::checked::check;
+use super::checked::{Inspected, check};
 use super::manifest::Manifest;
 use super::plan::{Piece, Plan};
 use super::work::STATISTICS;
@@ -28,7 +28,7 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let mut parts: Vec<Option<Parts>> = Vec::new();
     let mut left_out: Option<String> = None;
     for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
-        let (whole, problems) = check(folder, &plan, of_input)?;
+        let Inspected { whole, problems, .. } = check(folder, &plan, of_input)?;
         let part = |(piece, manifest): (&Piece, _)| (folder.join(&piece.name), manifest);
         parts.push(problems.is_empty().then(|| whole.into_iter().map(part).collect()));
         left_out = left_out.or(problems.into_iter().next());

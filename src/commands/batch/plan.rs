@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::list::{self, Input};
 use super::manifest::{self, Identity};
 use super::shard::Shards;
+use super::work::{SETTINGS, STATISTICS};
 use crate::commands::Error;
 use crate::outputs::{self, Output};
 use crate::settings::{Loaded, row};
@@ -124,6 +125,13 @@ impl Plan {
     /// folder of the piece.
     pub fn outputs(&self) -> impl Iterator<Item = (&'static str, &'static Output, &'static str)> {
         outputs::of_batch().filter(|(name, ..)| self.write.iter().any(|write| write == name))
+    }
+
+    /// Returns a file in the folder of a piece that is none of its own.
+    pub fn foreign(&self, place: &Path) -> Result<Option<PathBuf>> {
+        let outputs = self.outputs().map(|(_, _, path)| path);
+        let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
+        manifest::foreign(place, &own)
     }
 
     pub fn check_number(&self) -> Result<(), String> {

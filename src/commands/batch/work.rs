@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::list::Input;
-use super::manifest::{self, Identity, Manifest, NO_MANIFEST, State, state};
+use super::manifest::{Identity, Manifest, NO_MANIFEST, State, state};
 use super::plan::{Piece, Plan, SCHEMA};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};
@@ -36,10 +36,10 @@ use stereod_io::sink::numbered::RECORD;
 /// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-const UNFINISHED: &str = ".part";
+pub const UNFINISHED: &str = ".part";
 
 /// Name of a piece's settings, in the format of a configuration file.
-const SETTINGS: &str = "settings.toml";
+pub const SETTINGS: &str = "settings.toml";
 
 pub const STATISTICS: &str = "stats.json";
 
@@ -68,6 +68,8 @@ pub struct Work<'a> {
     pub seen: RefCell<HashSet<usize>>,
     /// Whether folders that are in the way are replaced.
     pub force: bool,
+    /// Time after which a piece is ended as failed.
+    pub limit: Option<Duration>,
 }
 
 /// Reports whether the files of an input have changed. Of a large input the identity sees samples only.
@@ -129,10 +131,10 @@ impl Work<'_> {
     /// Refuses to replace a folder that no batch has made, or that holds other files.
     fn refuse_foreign(&self, piece: &Piece, reason: &str) -> Result<(), crate::commands::Error> {
         let place = self.folder.join(&piece.name);
-        let outputs = self.plan.outputs().map(|(_, _, path)| path);
-        let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
-        let foreign = manifest::foreign(&place, &own)?;
-        let foreign = foreign.map(|name| format!("{} is none of its files", name.display()));
+        let foreign = self
+            .plan
+            .foreign(&place)?
+            .map(|name| format!("{} is none of its files", name.display()));
         let has_manifest = reason != NO_MANIFEST;
         if let Some(why) = foreign.or_else(|| (!has_manifest).then(|| reason.to_owned())) {
             return Err(crate::commands::Error::usage(format!(
@@ -366,20 +368,26 @@ impl Work<'_> {
         };
         let heard = thread::spawn("piece", hear, |broken| tracing::error!("{broken}"));
         let heard = heard.context("cannot start a thread")?;
-        let status = self.wait(&mut child)?;
+        let (status, is_late) = self.wait(&mut child)?;
         let said = thread::joined("the piece", heard.join())?;
+        if let Some(limit) = self.limit.filter(|_| is_late) {
+            let limit = limit.as_secs_f64();
+            return Ok((None, format!("it took longer than --time-limit {limit} (seconds)")));
+        }
         let said = said.unwrap_or_else(|| format!("the process ended early ({status})"));
         Ok((status.code(), said))
     }
 
-    /// Waits for a process, and terminates it if the batch is to stop.
-    fn wait(&self, child: &mut Child) -> Result<std::process::ExitStatus> {
-        let mut since = None;
+    /// Waits for a process, and terminates it if the batch is to stop or the piece takes too long. Reports whether
+    /// it took too long.
+    fn wait(&self, child: &mut Child) -> Result<(std::process::ExitStatus, bool)> {
+        let (begin, mut since, mut is_late) = (Instant::now(), None, false);
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for the piece")? {
-                return Ok(status);
+                return Ok((status, is_late));
             }
-            if self.stop.is_set() {
+            is_late |= self.limit.is_some_and(|limit| begin.elapsed() > limit);
+            if self.stop.is_set() || is_late {
                 match since {
                     None => {
                         since = Some(Instant::now());

@@ -113,7 +113,7 @@ impl Bench<'_> {
         let confidence = matched.confidence.as_ref().map(Image::pixels);
         let sparsification = truth.map(|region| Sparsification::of(&maps[0], confidence?, region));
         let summary = Summary { time_ms, image_density, surfaces, unfilled, dense, sparsification };
-        let measured = Measured { size: rig.pairs.size, range, summary };
+        let measured = Measured { size: rig.pairs.size, range, summary, deviation: None };
         let region = truth.all.as_ref().or(truth.non_occluded.as_ref());
         let levels = match (region, confidence) {
             (Some(region), Some(sure)) if self.learns => {

@@ -16,9 +16,10 @@ use stereod_evaluate::item::Item;
 use stereod_evaluate::measured::{Compared, Measured};
 use stereod_evaluate::report::Report;
 use stereod_evaluate::submission::{self, Benchmark, Entry};
+use stereod_evaluate::table::Layout;
 use stereod_evaluate::{pictures, table};
 
-type Form = fn(&Report) -> String;
+type Form = fn(&Report, &Layout) -> String;
 
 pub(super) struct Outputs<'a> {
     reports: Vec<(&'static str, &'a Path, Form)>,
@@ -46,7 +47,7 @@ const STDOUT: &str = "-";
 impl<'a> Outputs<'a> {
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let forms: [(_, _, Form); 4] = [
-            ("--json", &args.json, Report::json),
+            ("--json", &args.json, |report, _| report.json()),
             ("--markdown", &args.markdown, table::markdown),
             ("--csv", &args.csv, table::csv),
             ("--latex", &args.latex, table::latex),
@@ -153,16 +154,16 @@ impl Prepared<'_> {
     }
 
     /// Writes the report; aligned tables go to standard output unless something else does.
-    pub(super) fn write(&self, report: &Report) -> Result<(), Error> {
+    pub(super) fn write(&self, report: &Report, layout: &Layout) -> Result<(), Error> {
         let mut is_printed = false;
         for (_, path, form) in &self.outputs.reports {
             match *path == STDOUT {
-                true => print(form(report))?,
-                false => files::write_whole(path, form(report).as_bytes())?,
+                true => print(form(report, layout))?,
+                false => files::write_whole(path, form(report, layout).as_bytes())?,
             }
             is_printed |= *path == STDOUT;
         }
-        if is_printed { Ok(()) } else { print(table::aligned(report)) }
+        if is_printed { Ok(()) } else { print(table::aligned(report, layout)) }
     }
 }
 

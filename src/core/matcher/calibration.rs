@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::error::Result;
 use super::{Error, ImageBuf, ImageRef};
-use crate::calibration;
 use crate::calibration::board::{Board, Detection, Pattern};
 use crate::calibration::format::{self, Format, Loaded, ReadOptions};
 use crate::calibration::solve::{self, Sighting};
+use crate::calibration::{self, Rectification, StereoCalibration};
 use crate::engine::PairSpec;
 use crate::files;
 use crate::frame::{Eye, StereoGeometry, StereoPair};
@@ -55,6 +55,23 @@ impl Calibration {
         let adapted = loaded.calibration.for_size(width, height);
         let (calibration, _) = adapted.map_err(Error::of_calibration)?;
         Ok(Self(Loaded { calibration, ..loaded }))
+    }
+
+    /// Returns the calibration of two cameras, each with its matrix and distortion coefficients as of OpenCV's
+    /// stereoCalibrate (or of its fisheye model), for images of `size` (width, height). A point x of the left
+    /// camera's frame is `rotation * x + translation_m` in the right one's.
+    ///
+    /// # Errors
+    /// [`Error::Calibration`], with the name that OpenCV's documentation gives to the matrix (`K1`).
+    pub fn of_cameras(
+        cameras: [([[f64; 3]; 3], &[f64]); 2],
+        rotation: [[f64; 3]; 3],
+        translation_m: [f64; 3],
+        size: (usize, usize),
+        is_fisheye: bool,
+    ) -> Result<Self> {
+        let loaded = format::of_cameras(cameras, rotation, translation_m, size, is_fisheye);
+        loaded.map(Self).map_err(Error::of_calibration)
     }
 
     /// Returns the calibration of rectified images of `size` (width, height).
@@ -143,13 +160,22 @@ impl Calibration {
     /// # Errors
     /// [`Error::Calibration`]: the cameras cannot be rectified.
     pub fn geometry(&self) -> Result<StereoGeometry> {
-        Ok(self.rectified()?.0)
+        Ok(self.rectification(None)?.geometry())
     }
 
-    /// Returns the cameras of the rectified images, and width and height of these.
-    pub fn rectified(&self) -> Result<(StereoGeometry, (usize, usize))> {
-        let rectification = self.0.calibration.rectified(None).map_err(Error::of_rectification)?;
-        Ok((rectification.geometry(), (rectification.width, rectification.height)))
+    #[doc(hidden)]
+    pub fn cameras(&self) -> &StereoCalibration {
+        &self.0.calibration
+    }
+
+    #[doc(hidden)]
+    pub fn rectification(&self, alpha: Option<f64>) -> Result<Rectification> {
+        self.0.calibration.rectified(alpha).map_err(Error::of_rectification)
+    }
+
+    /// Returns unlikely but possible properties of the calibration, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.0.notes
     }
 
     /// Returns a rectifier. `alpha` is the field of view, from 0 (only valid pixels) to 1 (the whole

@@ -18,6 +18,7 @@ from ._native import (  # noqa: E402
     Matcher,
     Pair,
     Pairs,
+    Stream,
     __version__,
     open,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "StereoSGBM_MODE_SGBM",
     "StereoSGBM_MODE_SGBM_3WAY",
     "StereoSGBM_create",
+    "Stream",
     "__version__",
     "open",
 ]

@@ -31,6 +31,7 @@ use super::stereo::StereoCalibration;
 use crate::reading;
 use draft::Draft;
 pub use draft::{KittiCameras, ReadOptions, Report, Topics};
+pub use opencv::{Matrices, of_cameras};
 pub use rectified::of_rectified;
 use syntax::Syntax;
 use tree::{At, Node};
@@ -114,7 +115,7 @@ pub struct Loaded {
     pub disparities: Option<usize>,
     /// Quality, if the files have it.
     pub report: Report,
-    /// Notes on the files, a sentence each.
+    /// Unlikely but possible properties, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -12,11 +12,54 @@ use super::opencv_names::{
     owned, sided,
 };
 use super::tree::{At, Node, Value};
-use crate::calibration::check::Sources;
+use super::{Format, Loaded};
+use crate::calibration::check::{self, Sources};
 use crate::calibration::error::Result;
 use crate::calibration::{
     CalibrationError, Camera, Lens, Rectification, RectifiedView, StereoCalibration,
 };
+
+/// A camera of OpenCV: the camera matrix, and the distortion coefficients.
+pub type Matrices<'a> = ([[f64; 3]; 3], &'a [f64]);
+
+/// Makes a calibration of the results of OpenCV's stereoCalibrate, or of its fisheye's. The translation is in metres.
+pub fn of_cameras(
+    cameras: [Matrices; 2],
+    rotation: [[f64; 3]; 3],
+    translation: [f64; 3],
+    (width, height): (usize, usize),
+    is_fisheye: bool,
+) -> Result<Loaded> {
+    let model = if is_fisheye { Model::Fisheye } else { Model::Brown };
+    let camera = |eye: usize| {
+        let (number, (matrix, coefficients)) = (eye + 1, cameras[eye]);
+        let [[fx, skew, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]] = matrix else {
+            return Err(CalibrationError::new(format!(
+                "K{number} is {matrix:?}; a camera matrix is [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]"
+            )));
+        };
+        let lens = lens::lens(model, coefficients)
+            .map_err(|what| CalibrationError::new(format!("D{number} has {what}")))?;
+        Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew, lens })
+    };
+    let sources = Sources {
+        left: "K1, D1".into(),
+        right: "K2, D2".into(),
+        pose: "R, T".into(),
+        unit: "T is in metres; divide one in mm by 1000".into(),
+        ..Sources::default()
+    };
+    let mut calibration = StereoCalibration {
+        left: camera(0)?,
+        right: camera(1)?,
+        rotation: Matrix3::from(rotation).transpose(),
+        translation: translation.into(),
+        rectification: None,
+    };
+    check::make_rotations(&mut calibration, &sources)?;
+    let notes = check::check(&calibration, &sources)?;
+    Ok(Loaded { notes, ..Loaded::of(calibration, Format::OpenCvYaml) })
+}
 
 /// Returns the names of some values and their files, such as `a.yml (K1, D1)`.
 fn locations(values: &[&At]) -> String {
