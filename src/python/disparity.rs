@@ -16,6 +16,7 @@ use crate::raised;
 use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use stereod_core::matcher;
+use stereod_core::picture::colours::ColourMap;
 use stereod_core::picture::png;
 use stereod_core::pool::Pooled;
 
@@ -92,10 +93,9 @@ impl Disparity {
             )));
         }
         let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
-        let table: [[u8; 3]; 256] =
-            std::array::from_fn(|step| colorous::TURBO.eval_rational(step, 256).as_array());
+        let (table, unknown) = (ColourMap::Turbo.table(), ColourMap::Turbo.unknown());
         let colour = |px: f32| match px.is_nan() {
-            true => [0; 3],
+            true => unknown,
             // The conversion saturates.
             false => table[usize::from(((px - low) * scale).round() as u8)],
         };
@@ -216,7 +216,7 @@ impl Disparity {
     }
 
     /// uint8 (H, W, 3): the disparity in colours (red, green, blue) of Google's Turbo, from blue (far) to red
-    /// (near); black if unknown. `low` and `high` are the disparities of the first and the last colour in pixels;
+    /// (near); grey if unknown. `low` and `high` are the disparities of the first and the last colour in pixels;
     /// without them, the 2nd and the 98th percentile.
     #[pyo3(signature = (low=None, high=None))]
     fn to_image(

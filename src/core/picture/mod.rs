@@ -1,6 +1,7 @@
 //! Still images and point clouds: reading and writing.
 
 pub mod cloud;
+pub mod colours;
 pub mod encoding;
 pub mod grey;
 pub mod header;
