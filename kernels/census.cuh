@@ -11,7 +11,7 @@
 // The window around a pixel that lies far enough from the border, which spares the clamping.
 struct Inside {
     const u8 *pixel;
-    int width;
+    ptrdiff_t width;  // As wide as an address, so that a row's pixels share one.
     __device__ __forceinline__ int at(int dx, int dy) const { return pixel[dy * width + dx]; }
 };
 // The window around any pixel.
@@ -29,8 +29,8 @@ template <class Around> __device__ __forceinline__ u32 census_bits(const Around 
         const int i = bit < middle ? bit : bit + 1;
         const int dx = i % CENSUS_WIDTH - CENSUS_WIDTH / 2, dy = i / CENSUS_WIDTH - CENSUS_HEIGHT / 2;
         const int value = around.at(dx, dy);
-        const bool set = CENSUS_SYMMETRIC ? value > around.at(-dx, -dy) : value < BREAK(census_equal, centre, centre + 1);
-        bits |= (u32)set << bit % 32;
+        const int difference = CENSUS_SYMMETRIC ? around.at(-dx, -dy) - value : value - BREAK(census_equal, centre, centre + 1);
+        bits = bits << 1 | (u32)difference >> 31;
     }
     return bits;
 }

@@ -7,7 +7,7 @@
 //            int height, short *evidence, u8 *occupied)
 //     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey
 //     levels around them differ too little compared with the noise threshold. occupied is a byte a
-//     tile: 0 if no ray can end there.
+//     tile, a bit for each of its parts: 0 if no ray can end there.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
 //   supported(const short *evidence, const u8 *occupied, [const u8 *seen_left,] int width, int height,
 //             short *disparity, u8 *confidence)
@@ -21,6 +21,13 @@
 #define COLUMNS (TILE_WIDTH + 2 * RADIUS)
 #define ROWS (TILE_HEIGHT + 2 * RADIUS)
 static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
+// Side of a part of a tile in pixels.
+#define PART 16
+static_assert(TILE_WIDTH * TILE_HEIGHT == 8 * PART * PART, "a bit a part");
+// Returns the bit of the part of its tile in which a pixel lies.
+__device__ __forceinline__ u32 part_bit(int x, int y) {
+    return 1u << (y % TILE_HEIGHT / PART * (TILE_WIDTH / PART) + x % TILE_WIDTH / PART);
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     evidence(const u8 *left_picture, const u32 *threshold, const short *disparity,
@@ -29,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #endif
              int width, int height, short *evidence, u8 *occupied) {
     __shared__ u16 sums[ROWS][COLUMNS];
-    __shared__ u32 is_occupied;
+    __shared__ u32 parts_occupied;
     const Picture from = {left_picture, width, height};
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     for (int i = threadIdx.x; i < ROWS * COLUMNS; i += BLOCK_THREADS) {
@@ -44,13 +51,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         sums[row][column] = sum;
     }
-    if (threadIdx.x == 0) is_occupied = 0;
+    if (threadIdx.x == 0) parts_occupied = 0;
     __syncthreads();
 
     const u32 noise = min(max(*threshold, (u32)THRESHOLD_MIN), (u32)THRESHOLD_MAX);
     const int limit = 9 * (2 * (int)noise - 5);
     const int column = threadIdx.x % TILE_WIDTH, x = left + column;
-    bool ends_rays = false;
+    u32 parts = 0;
     for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
         const int y = top + row;
         if (x >= width || y >= height) break;
@@ -66,21 +73,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         const size_t at = (size_t)y * width + x;
         const short value = 4 * (greatest - least) < limit ? INVALID : disparity[at];
         evidence[at] = value;
-        ends_rays = ends_rays || value != INVALID;
+        bool ends_rays = value != INVALID;
 #if MASKED
         ends_rays = ends_rays || !seen_left[at];
 #endif
+        if (ends_rays) parts |= part_bit(x, y);
     }
-    if (ends_rays) atomicOr(&is_occupied, 1u);
+    // The lanes of a part first, because atomics on one word wait for each other.
+#pragma unroll
+    for (int step = 1; step < PART; step *= 2) parts |= __shfl_xor_sync(LANES_MASK, parts, step);
+    if (threadIdx.x % PART == 0) atomicOr(&parts_occupied, parts);
     __syncthreads();
-    if (threadIdx.x == 0) occupied[blockIdx.y * gridDim.x + blockIdx.x] = (u8)is_occupied;
+    if (threadIdx.x == 0) occupied[blockIdx.y * gridDim.x + blockIdx.x] = (u8)parts_occupied;
 }
 
-// Steps after which ray k leaves the tile in which (x, y) lies.
-__device__ __forceinline__ int steps_out_of_tile(int k, int x, int y) {
-    const int column = x % TILE_WIDTH, row = y % TILE_HEIGHT, never = TILE_WIDTH + TILE_HEIGHT;
-    const int across = ray_dx(k) > 0 ? TILE_WIDTH - column : ray_dx(k) < 0 ? column + 1 : never;
-    const int down = ray_dy(k) > 0 ? TILE_HEIGHT - row : ray_dy(k) < 0 ? row + 1 : never;
+// Steps after which ray k leaves the tile or the part of this size in which (x, y) lies.
+__device__ __forceinline__ int steps_out_of(int width, int height, int k, int x, int y) {
+    const int column = x % width, row = y % height, never = width + height;
+    const int across = ray_dx(k) > 0 ? width - column : ray_dx(k) < 0 ? column + 1 : never;
+    const int down = ray_dy(k) > 0 ? height - row : ray_dy(k) < 0 ? row + 1 : never;
     return min(across, down);
 }
 
@@ -113,9 +124,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int k = 0; k < 8; k++) values[k] = INVALID, steps[k] = 0;
     const int tiles_across = (width + TILE_WIDTH - 1) / TILE_WIDTH;
     const auto visit = [&](int k, size_t at, int ray_x, int ray_y, int distance) {
-        // Large even surfaces are crossed tile by tile.
-        const int tile = ray_y / TILE_HEIGHT * tiles_across + ray_x / TILE_WIDTH;
-        if (!occupied[tile]) return steps_out_of_tile(k, ray_x, ray_y);
+        // Even surfaces are crossed tile by tile or part by part.
+        const u32 parts = occupied[ray_y / TILE_HEIGHT * tiles_across + ray_x / TILE_WIDTH];
+        if (!parts) return steps_out_of(TILE_WIDTH, TILE_HEIGHT, k, ray_x, ray_y);
+        if (!(parts & part_bit(ray_x, ray_y))) return steps_out_of(PART, PART, k, ray_x, ray_y);
         values[k] = evidence[at];
         steps[k] = distance;
         return values[k] == INVALID ? 1 : 0;

@@ -17,8 +17,8 @@ __device__ __forceinline__ Vector unpacked(const u32 (&words)[BYTE_WORDS]) {
     Vector a;
 #pragma unroll
     for (int k = 0; k < BYTE_WORDS; k++) {
-        a.v[2 * k] = __byte_perm(words[k], 0, EVEN_BYTES);
         a.v[2 * k + 1] = __byte_perm(words[k], 0, ODD_BYTES);
+        a.v[2 * k] = words[k] - (a.v[2 * k + 1] << 8);
     }
     return a;
 }
@@ -26,8 +26,9 @@ __device__ __forceinline__ Vector unpacked(const u32 (&words)[BYTE_WORDS]) {
 __device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_WORDS]) {
 #pragma unroll
     for (int k = 0; k < BYTE_WORDS; k++) {
-        to.v[2 * k] = add2(to.v[2 * k], __byte_perm(words[k], 0, EVEN_BYTES));
-        to.v[2 * k + 1] = add2(to.v[2 * k + 1], __byte_perm(words[k], 0, ODD_BYTES));
+        const u32 odd = __byte_perm(words[k], 0, ODD_BYTES);
+        to.v[2 * k] = add2(to.v[2 * k], words[k] - (odd << 8));
+        to.v[2 * k + 1] = add2(to.v[2 * k + 1], odd);
     }
 }
 

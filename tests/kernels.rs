@@ -4,6 +4,7 @@
 #![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 
 mod occupancy {
+    pub mod code;
     pub mod cubin;
     pub mod limits;
     pub mod sweeps;

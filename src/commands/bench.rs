@@ -312,6 +312,7 @@ mod tests {
         let json = report.json();
         assert_eq!(json["kernels_ms"], 2.0);
         assert_eq!(json["sustained"]["pairs"], 100);
+        assert_eq!(json["in_flight_ms"], json["sustained"]["ms_per_pair"]);
         assert_eq!(json["stages_ms"]["down"], 1.0);
         assert!(text.contains("  up                          1.000 ms   "), "{text}");
         let all = Report { multiprocessors: None, ..report };

@@ -39,7 +39,7 @@ const SIZES: [(usize, usize, usize); 4] =
 const SETTINGS: [(&str, &[&str]); 2] =
     [("`ad`, 8 paths", &["cost=ad", "ad_window=1", "median=3"]), ("the defaults", &[])];
 
-fn params(settings: &[&str], disparities: usize) -> Params {
+pub fn params(settings: &[&str], disparities: usize) -> Params {
     let mut layers = Layers::new();
     layers.assignment(&format!("matching.disparities={disparities}"));
     settings.iter().for_each(|setting| layers.assignment(&format!("matching.{setting}")));

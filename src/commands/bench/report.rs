@@ -85,6 +85,7 @@ impl Report {
             report["kernels_best_ms"] = json!(ms(*best));
         }
         if let Some(sustained) = sustained {
+            report["in_flight_ms"] = json!(sustained.ms());
             report["sustained"] = json!({
                 "in_flight": sustained.in_flight,
                 "pairs": sustained.pairs,
