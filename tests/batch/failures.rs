@@ -74,6 +74,20 @@ fn a_signal_ends_it_in_order() {
 }
 
 #[test]
+fn a_piece_that_takes_too_long_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    // Played at its own pace, this input takes ten seconds.
+    input(here, 300);
+    let slow = ["in", "--out", "out", "--time-limit", "1", "--set", "source.pace=realtime"];
+    let said = summary(&mut batch(here, &slow), 1);
+    let reason = said["failed"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("--time-limit 1"), "{said}");
+    assert_eq!(said["made"], 0);
+    assert!(names(&here.join("out")).iter().all(|name| !name.starts_with("a.")));
+}
+
+#[test]
 fn two_workers_of_one_shard_make_every_piece_once() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
