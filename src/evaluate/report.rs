@@ -72,7 +72,7 @@ impl Report {
                     (Ok(measured), Ok(others)) => {
                         let all: Vec<&Summary> =
                             [&measured.summary].into_iter().chain(others).collect();
-                        measured.summary = Summary::mean(&all).expect("there is one");
+                        measured.summary = Summary::mean_of_seeds(&all).expect("there is one");
                     }
                     (Ok(_), Err(error)) => *outcome = Err(error),
                     (Err(_), _) => {}
@@ -333,6 +333,7 @@ mod tests {
         );
         assert_eq!(compared["comparison"][1]["error"], "no pair could be evaluated");
     }
+
     #[test]
     fn seeds_give_means_and_deviations() {
         let of = |seed, times: [f64; 2]| Report {
@@ -365,7 +366,8 @@ mod tests {
             (&json!(6.0), &json!(4.0))
         );
         assert_eq!(row["deviation"]["unfilled"]["all"]["density"], 0.0);
-        assert_eq!(row["datasets"][0]["items"][1]["time_ms"], 7.0);
+        let item = &row["datasets"][0]["items"][1];
+        assert_eq!((&item["time_ms"], &item["unfilled"]["all"]["n"]), (&json!(7.0), &json!(6)));
         let mut lost = of(2, [1.0, 1.0]);
         lost.datasets[0].pairs[1].1 = Err("lost".into());
         let joined = Report::of_seeds(vec![of(1, [1.0, 3.0]), lost]);

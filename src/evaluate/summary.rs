@@ -42,6 +42,22 @@ impl Summary {
         Self::combined(of, mean)
     }
 
+    /// Returns the means over the noise of several seeds in the same pair, whose pixels are the same.
+    pub fn mean_of_seeds(of: &[&Summary]) -> Option<Self> {
+        let counted = |means: &Areas<Score>, of_pair: &Areas<Score>| {
+            Areas::join(&[means, of_pair], |scores| {
+                let [first, .., last] = scores else { return None };
+                Some(Score { count: last.count, figures: first.figures.clone() })
+            })
+        };
+        let mean = Self::mean(of)?;
+        Some(Self {
+            unfilled: counted(&mean.unfilled, &of[0].unfilled),
+            dense: counted(&mean.dense, &of[0].dense),
+            ..mean
+        })
+    }
+
     /// Combines each figure of those that have it; `None` of none.
     pub fn combined(of: &[&Summary], with: Combine) -> Option<Self> {
         if of.is_empty() {

@@ -77,10 +77,10 @@ fn a_signal_ends_it_in_order() {
 fn a_piece_that_takes_too_long_fails() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    // Played at its own pace, this input takes ten seconds.
-    input(here, 300);
-    let slow = ["in", "--out", "out", "--time-limit", "1", "--set", "source.pace=realtime"];
-    let said = summary(&mut batch(here, &slow), 1);
+    // Far more work than any processor does in a second.
+    input(here, 4000);
+    let slow = ["batch", "in", "--out", "out", "--time-limit", "1", "-d", "64", "--paths", "16"];
+    let said = summary(&mut stereod(here, &[&slow[..], &["--engine", "cpu"]].concat()), 1);
     let reason = said["failed"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("--time-limit 1"), "{said}");
     assert_eq!(said["made"], 0);

@@ -123,10 +123,10 @@ fn a_comparison_has_the_means_of_each_combination() {
         "{stdout}"
     );
     // Seeds give the mean of what each gives alone, and the deviation.
-    let noisy = data.report(&["a", "--noise", "30", "--compare", "seed=1,2; paths=4,8"]);
-    assert_eq!(noisy["noise"], json!({ "sigma": 30.0, "seeds": [1, 2] }));
+    let noisy = data.report(&["a", "--noise", "120", "--compare", "seed=1,2; paths=4,8"]);
+    assert_eq!(noisy["noise"], json!({ "sigma": 120.0, "seeds": [1, 2] }));
     let alone = ["1", "2"].map(|seed| {
-        let report = data.report(&["a", "--noise", "30", "--seed", seed, "--paths", "8"]);
+        let report = data.report(&["a", "--noise", "120", "--seed", seed, "--paths", "8"]);
         report["mean"]["unfilled"]["nonocc"]["avgerr"].as_f64().unwrap()
     });
     let row = &noisy["comparison"][1];

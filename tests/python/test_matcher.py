@@ -180,7 +180,7 @@ def test_a_picture_for_notebooks(scene):
     d = stereod.Matcher(**CPU)(left, right)
     picture = d.to_image(low=0, high=32)
     assert picture.shape == (*d.shape, 3) and picture.dtype == np.uint8
-    assert (picture[np.isnan(d.disparity)] == 0).all()
+    assert (picture[np.isnan(d.disparity)] == 112).all()
     red, _, blue = picture[50, 90].astype(int)
     assert truth[50, 90] == 20 and red > blue
     red, _, blue = picture[10, 90].astype(int)

@@ -29,11 +29,11 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         alias: Some(["gray", "grey"]),
         ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
             .flag(OUTPUT, "--colour-map", "MAP")
-            .help("Colours of the window and the preview; unknown pixels are grey (blue with `grey`).")
+            .help("Colours of the window and the preview; unknown pixels are grey.")
             .about(&[
                 "Blue over green to red, Google's Turbo",
                 "Violet over green to yellow, with even steps of brightness",
-                "Black to white",
+                "Black to white; unknown pixels are blue",
             ])
             .knob("Colours")
     },
