@@ -162,7 +162,10 @@ impl Image {
 
     /// Creates an image whose pixel (x, y) is `value(x, y)`.
     pub fn from_fn(width: usize, height: usize, value: impl Fn(usize, usize) -> u8) -> Self {
-        let pixels = (0..width * height).map(|i| value(i % width, i / width)).collect();
+        let mut pixels = Vec::with_capacity(width * height);
+        for y in 0..height {
+            pixels.extend((0..width).map(|x| value(x, y)));
+        }
         Self::from_vec(width, height, pixels)
     }
 

@@ -188,19 +188,25 @@ impl Carrier {
                     if !(disparity >= bounds[0] && disparity <= bounds[1]) {
                         continue;
                     }
-                    let [left, up] = [to_x, to_y].map(|to| to.floor());
-                    let [nearest_x, nearest_y] = [to_x, to_y].map(|to| (to + 0.5).floor());
-                    for (column, row) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
-                        let (column, row) = (left + column, up + row);
-                        let is_nearest = column == nearest_x && row == nearest_y;
-                        let near = if is_nearest { disparity } else { disparity - NEAREST };
-                        let (column, row) = (column as i32, row as i32);
-                        if !(0..width as i32).contains(&column) || !(top..bottom).contains(&row) {
+                    let (left, up) = (floor(to_x), floor(to_y));
+                    let is_right = to_x - left as f32 >= 0.5;
+                    let is_lower = to_y - up as f32 >= 0.5;
+                    for (row, nearest_row) in [(up, !is_lower), (up.wrapping_add(1), is_lower)] {
+                        if row < top || row >= bottom {
                             continue;
                         }
-                        let to = (row - top) as usize * width + column as usize;
-                        if from[to] == NONE || near >= nearness[to] {
-                            (from[to], nearness[to]) = (at as u32, near);
+                        let start = (row - top) as usize * width;
+                        let columns = [(left, !is_right), (left.wrapping_add(1), is_right)];
+                        for (column, nearest_column) in columns {
+                            if column < 0 || column >= width as i32 {
+                                continue;
+                            }
+                            let is_nearest = nearest_row && nearest_column;
+                            let near = if is_nearest { disparity } else { disparity - NEAREST };
+                            let to = start + column as usize;
+                            if from[to] == NONE || near >= nearness[to] {
+                                (from[to], nearness[to]) = (at as u32, near);
+                            }
                         }
                     }
                 }
@@ -210,14 +216,21 @@ impl Carrier {
         let from = &*from;
         in_bands(self.threads, height, rows, |y, (differences, gradients)| {
             let three = [y.saturating_sub(1), y, (y + 1).min(height - 1)].map(|y| left.row(y));
-            for x in 0..width {
-                let source = from[y * width + x];
+            let from = &from[y * width..][..width];
+            for ((difference, &grey), &source) in differences.iter_mut().zip(three[1]).zip(from) {
                 let before = |source: u32| i16::from(last.image[source as usize]);
-                let difference = || i16::from(three[1][x]) - before(source);
-                differences[x] = if source == NONE { 0 } else { difference() };
-                let columns = x.saturating_sub(1)..(x + 2).min(width);
-                let around = three.iter().flat_map(|row| &row[columns.clone()]);
-                let (least, most) = around.fold((255, 0), |(a, b), &v| (v.min(a), v.max(b)));
+                *difference = if source == NONE { 0 } else { i16::from(grey) - before(source) };
+            }
+            let of = |of: fn(u8, u8) -> u8| -> Vec<u8> {
+                let [above, row, below] = three;
+                let pixels = above.iter().zip(row).zip(below);
+                pixels.map(|((&above, &row), &below)| of(of(above, row), below)).collect()
+            };
+            let (least, most) = (of(u8::min), of(u8::max));
+            for x in 0..width {
+                let (left, right) = (x.saturating_sub(1), (x + 1).min(width - 1));
+                let most = most[left].max(most[x]).max(most[right]);
+                let least = least[left].min(least[x]).min(least[right]);
                 gradients[x] = (most - three[1][x]).max(three[1][x] - least);
             }
         });
@@ -233,10 +246,11 @@ impl Carrier {
         let rows = values.zip(sure.pixels_mut().chunks_mut(width)).zip(self.now.chunks_mut(width));
         in_bands(self.threads, height, rows, |y, ((values, sure), now)| {
             let rows = y.saturating_sub(2)..(y + 3).min(height);
-            let sums = Sums::of(width, rows, from, differences, gradients);
+            let mut sums = Sums::of(width, rows, from, differences, gradients);
             for x in 0..width {
                 let source = from[y * width + x];
-                let agrees = source != NONE && sums.agree(x, exposure, noise);
+                sums.advance(x);
+                let agrees = source != NONE && sums.agree(exposure, noise);
                 let is_valid = left.valid_mask().is_none_or(|mask| mask.pixels()[y * width + x]);
                 let carried = (agrees && is_valid).then(|| {
                     let disparity = Some(moved[source as usize][2]);
@@ -269,7 +283,7 @@ fn decide(carried: Option<Memory>, value: &mut i16, sure: &mut u8, strength: u8)
         let later = 2.0 * certainty / (256.0 * (f32::from(strength) + 1.0));
         let weight = later.max(1.0 / (f32::from(carried.seen) + 1.0));
         let mean = before + weight * (disparity - before);
-        *value = (mean + 0.5).floor() as i16;
+        *value = floor(mean + 0.5) as i16;
         new.disparity = Some(mean);
         new.confidence = new.confidence.max(carried.confidence.saturating_sub(8));
         new.seen = carried.seen.saturating_add(1);
@@ -280,7 +294,7 @@ fn decide(carried: Option<Memory>, value: &mut i16, sure: &mut u8, strength: u8)
     if is_sure || !fills || against > carried.seen.min(strength) {
         return new;
     }
-    *value = (before + 0.5).floor() as i16;
+    *value = floor(before + 0.5) as i16;
     *sure = HELD;
     Memory { against, ..carried }
 }
@@ -307,9 +321,10 @@ fn exposure_and_noise(from: &[u32], differences: &[i16]) -> (f32, f32) {
     (middle as f32 - 255.0, 1.4826 * spread.map_or(0.0, |away| away as f32 - 1.0))
 }
 
-/// Sums of a row's columns over five rows.
+/// Sums over 5x5 pixels: carried ones, their differences, gradients, and all pixels.
 struct Sums {
     columns: Vec<[i32; 4]>,
+    around: [i32; 4],
 }
 
 impl Sums {
@@ -333,19 +348,35 @@ impl Sums {
                 sum[3] += 1;
             }
         }
-        Self { columns }
+        let around = std::array::from_fn(|i| columns.iter().take(2).map(|sums| sums[i]).sum());
+        Self { columns, around }
     }
 
-    /// Whether the mean difference of 5x5 pixels is within noise and gradient.
+    /// Advances to the pixels around the next column.
     #[inline(always)]
-    fn agree(&self, x: usize, exposure: f32, noise: f32) -> bool {
-        let columns = &self.columns[x.saturating_sub(2)..(x + 3).min(self.columns.len())];
-        let mut sums = [0; 4];
-        columns.iter().for_each(|column| (0..4).for_each(|i| sums[i] += column[i]));
-        let [carried, difference, gradient, pixels] = sums.map(|sum| sum as f32);
+    fn advance(&mut self, x: usize) {
+        if let Some(column) = self.columns.get(x + 2) {
+            (0..4).for_each(|i| self.around[i] += column[i]);
+        }
+        if x > 2 {
+            (0..4).for_each(|i| self.around[i] -= self.columns[x - 3][i]);
+        }
+    }
+
+    /// Whether the mean difference is within noise and gradient.
+    #[inline(always)]
+    fn agree(&self, exposure: f32, noise: f32) -> bool {
+        let [carried, difference, gradient, pixels] = self.around.map(|sum| sum as f32);
         let limit = 1.0 + 0.8 * noise + 0.35 * gradient / pixels;
         (difference - exposure * carried).abs() <= limit * carried
     }
+}
+
+/// The largest whole number up to a value. `f32::floor` is a call on older processors.
+#[inline(always)]
+fn floor(value: f32) -> i32 {
+    let whole = value as i32;
+    whole.wrapping_sub(i32::from(value < whole as f32))
 }
 
 /// Works on `count` items, a band of them on each thread; returns the results in order.
