@@ -346,6 +346,10 @@ pub struct DevicesArgs {
     #[arg(long)]
     pub controls: bool,
 
+    /// Print only what --left and --right take, a camera a line
+    #[arg(long, conflicts_with_all = ["json", "controls"])]
+    pub sources: bool,
+
     #[command(flatten)]
     pub common: Common,
 }

@@ -23,16 +23,19 @@ struct Listed {
 
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let loaded = load(&args.common, FlagLayer::default())?;
-    let cpu = loaded.settings.engine.options().cpu;
-    let cpu = CpuEngine::new(&loaded.params, &PairSpec::rectified(1, 1), cpu)?.description();
-    let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
-    let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
-    let driver = cuda::driver_version();
     let found = v4l2::list();
     let others = gst::find_cameras().unwrap_or_else(|error| {
         tracing::warn!("{error:#}");
         Vec::new()
     });
+    if args.sources {
+        return print(cameras::sources(&found, &others));
+    }
+    let cpu = loaded.settings.engine.options().cpu;
+    let cpu = CpuEngine::new(&loaded.params, &PairSpec::rectified(1, 1), cpu)?.description();
+    let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
+    let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
+    let driver = cuda::driver_version();
     if args.json {
         let mut all = as_json(&driver, &nvrtc, &devices, &cpu);
         all["cameras"] = cameras::as_json(&found);

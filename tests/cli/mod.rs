@@ -282,7 +282,31 @@ fn completions_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let script = prints(&["completions", shell]);
         assert!(script.contains("stereod") && script.contains("side-by-side"), "{shell}");
+        // Each flag of a view in `run` and in `calibrate`; zsh names its own function.
+        let expected = if shell == "zsh" { 1 } else { 8 };
+        assert_eq!(script.matches("stereod devices --sources").count(), expected, "{shell}");
     }
+}
+
+/// bash completes `--left` with files and cameras, and those of `match` with files only.
+#[test]
+fn cameras_are_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("left.mp4"), "").unwrap();
+    std::fs::write(folder.path().join("script"), prints(&["completions", "bash"])).unwrap();
+    let complete = r#"
+        . ./script; rm script; compopt() { :; }
+        stereod() { [ "$1 $2" = "devices --sources" ] && printf '/dev/video0\naravissrc camera-name=A-1\n'; }
+        for command in "run --left" "match --side-by-side"; do
+            COMP_WORDS=(stereod $command ""); COMP_CWORD=3
+            _stereod stereod "" "${COMP_WORDS[2]}"
+            printf '%s|' "${COMPREPLY[@]}"; echo
+        done"#;
+    let mut bash = Command::new("bash");
+    let (status, stdout, stderr) =
+        outcome(bash.current_dir(folder.path()).args(["--norc", "-c", complete]));
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    assert_eq!(stdout, "left.mp4|/dev/video0|aravissrc camera-name=A-1|\nleft.mp4|\n");
 }
 
 #[test]

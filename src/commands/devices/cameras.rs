@@ -54,6 +54,14 @@ pub(super) fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls:
     text
 }
 
+/// The texts for `--left` and `--right`, one a line.
+pub(super) fn sources(cameras: &[Camera], others: &[FoundCamera]) -> String {
+    let usable = cameras.iter().filter(|camera| camera.unusable.is_none());
+    let names = usable.map(|camera| camera.stable_name().display().to_string());
+    let elements = others.iter().map(|other| other.element.clone());
+    names.chain(elements).map(|source| source + "\n").collect()
+}
+
 /// Formats others than those of V4L2 for programs.
 pub(super) fn elements_as_json(others: &[FoundCamera]) -> Value {
     let element = |other: &FoundCamera| json!({ "name": other.name, "element": other.element });
@@ -345,6 +353,12 @@ mod tests {
 "
         );
         assert_eq!(elements_as_json(&others)[0]["element"], "aravissrc camera-name=Basler-acA-1");
+        let [first, second] = cameras().try_into().unwrap();
+        let unusable = Camera { unusable: Some("no format".into()), ..second };
+        assert_eq!(
+            sources(&[first, unusable], &others),
+            "/dev/v4l/by-path/pci-usb-0:0\naravissrc camera-name=Basler-acA-1\nndisrc ndi-name=\"Bob's\"\n"
+        );
     }
 
     #[test]
