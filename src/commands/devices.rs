@@ -36,15 +36,44 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
     let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
     let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
     let driver = cuda::driver_version();
+    let graphics = graphics();
     if args.json {
         let mut all = as_json(&driver, &nvrtc, &devices, &cpu);
+        all["wgpu"] = graphics.iter().map(graphics_as_json).collect();
         all["cameras"] = cameras::as_json(&found);
         all["elements"] = cameras::elements_as_json(&others);
         return print(format!("{all}\n"));
     }
-    let engines = as_text(&driver, &nvrtc, &devices, &cpu);
+    let engines = as_text(&driver, &nvrtc, &devices, &cpu) + &others_as_text(&graphics);
     let listed = cameras::as_text(&found, &others, args.controls);
     print(format!("{engines}{listed}"))
+}
+
+/// A device of the wgpu engine: name, API and driver, whether it is the CPU in truth.
+type Graphics = (String, String, bool);
+
+#[cfg(feature = "wgpu")]
+fn graphics() -> Vec<Graphics> {
+    let devices = stereod_core::engine::webgpu::list().into_iter();
+    devices.map(|device| (device.name, device.driver, device.is_software)).collect()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn graphics() -> Vec<Graphics> {
+    Vec::new()
+}
+
+fn others_as_text(graphics: &[Graphics]) -> String {
+    let mut text = String::new();
+    for (name, driver, is_software) in graphics {
+        let slow = if *is_software { "; computes on the CPU, for tests" } else { "" };
+        let _ = writeln!(text, "{name} (--engine wgpu; {driver}{slow})");
+    }
+    text
+}
+
+fn graphics_as_json((name, driver, is_software): &Graphics) -> Value {
+    json!({ "name": name, "driver": driver, "is_software": is_software })
 }
 
 fn look_at(device: DeviceInfo) -> Listed {

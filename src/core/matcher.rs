@@ -28,6 +28,8 @@ pub enum Device {
     Auto,
     /// The NVIDIA GPU of this number, or the first one.
     Cuda(Option<usize>),
+    /// A GPU of any maker, with the feature `wgpu`, or an error.
+    Wgpu,
     /// This number of CPU threads, or all.
     Cpu(Option<usize>),
 }
@@ -41,6 +43,7 @@ impl Device {
                 options.cuda.device = device;
                 Choice::Cuda
             }
+            Device::Wgpu => Choice::Wgpu,
             Device::Cpu(threads) => {
                 options.cpu.threads = threads;
                 Choice::Cpu
@@ -166,7 +169,7 @@ impl Matcher {
 
     /// Reports whether a GPU matches.
     pub fn is_on_device(&self) -> bool {
-        self.engine.is_on_device()
+        self.engine.choice() != Choice::Cpu
     }
 
     /// Returns a short description of the device: "CPU (AVX-512, 4 threads)".

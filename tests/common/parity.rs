@@ -127,7 +127,7 @@ pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
 }
 
 /// The pairs of a stream whose numbers jump now and then, forwards or backwards.
-fn stream(
+pub fn stream(
     (width, height): (usize, usize),
     looks: &[Look],
 ) -> impl Iterator<Item = StereoPair> + use<'_> {

@@ -173,7 +173,7 @@ fn rate(
     let mut options = settings.engine.options();
     options.cuda.multiprocessors = multiprocessors;
     let mut engine = engine::create(*choice, params, &rig.pairs, &options)?;
-    *choice = if engine.is_on_device() { Choice::Cuda } else { Choice::Cpu };
+    *choice = engine.choice();
     let options =
         DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };
     let scene = DemoSource::new(options)?;

@@ -98,7 +98,7 @@ impl Session {
 
         // Start: pairs flow from here on.
         let (swap, description) = (EngineSwap::default(), engine.description());
-        let on_gpu = engine.is_on_device();
+        let choice = engine.choice();
         let config = PipelineConfig {
             source,
             engine,
@@ -127,7 +127,7 @@ impl Session {
             is_movable: faces.timeline().is_some(),
             rig,
             engine: description,
-            on_gpu,
+            choice,
             swap,
             colouring,
             observations,

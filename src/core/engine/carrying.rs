@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Choice;
 use super::interface::{Engine, PairSpec};
 use crate::frame::{DisparityRange, Matched, StereoPair};
 use crate::matching::History;
@@ -83,8 +84,8 @@ impl Engine for CarryingEngine {
         self.engine.resume(history)
     }
 
-    fn is_on_device(&self) -> bool {
-        self.engine.is_on_device()
+    fn choice(&self) -> Choice {
+        self.engine.choice()
     }
 
     fn layout(&self) -> Option<&TileLayout> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
+use super::Choice;
 use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
@@ -44,10 +45,9 @@ pub trait Engine: Send {
         self.resume(History::default())
     }
 
-    /// Reports whether the engine computes on a device other than the CPU.
-    fn is_on_device(&self) -> bool {
-        // Only such an engine prefers its own image memory.
-        self.picture_memory().is_some()
+    /// The choice that makes such an engine again.
+    fn choice(&self) -> Choice {
+        Choice::Cpu
     }
 
     /// The tile layout; `None` if images are matched whole.

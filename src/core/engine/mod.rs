@@ -6,6 +6,8 @@ pub mod cuda;
 mod interface;
 pub mod tiled;
 mod tiling;
+#[cfg(feature = "wgpu")]
+pub mod webgpu;
 
 use std::path::Path;
 use std::str::FromStr;
@@ -28,6 +30,8 @@ pub enum Choice {
     Auto,
     /// An NVIDIA GPU, or an error.
     Cuda,
+    /// A GPU of any maker, or an error.
+    Wgpu,
     Cpu,
 }
 
@@ -91,8 +95,10 @@ fn choose(
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
-    if choice == Choice::Cpu {
-        return on_cpu();
+    match choice {
+        Choice::Cpu => return on_cpu(),
+        Choice::Wgpu => return on_wgpu(params, pairs, options),
+        Choice::Auto | Choice::Cuda => {}
     }
     let error = match tiling::on_cuda(params, pairs, options) {
         Ok(engine) => return Ok(engine),
@@ -116,7 +122,29 @@ fn choose(
         Some(reason) if reason.is_absence() => say_once(&format!("{reason}{ignored}")),
         _ => tracing::warn!("using the CPU, not CUDA: {}{ignored}", on_one_line(&error)),
     }
+    // Options for NVIDIA's GPUs hold for no other.
+    #[cfg(feature = "wgpu")]
+    if asked_for.is_empty() {
+        return Ok(webgpu::trial::faster(on_cpu()?, params, pairs, options));
+    }
     on_cpu()
+}
+
+#[cfg(feature = "wgpu")]
+fn on_wgpu(
+    params: &Params,
+    pairs: &PairSpec,
+    options: &Options,
+) -> anyhow::Result<Box<dyn Engine>> {
+    let made = tiling::on_wgpu(params, pairs, options);
+    made.context("the wgpu engine cannot be used (`engine=cpu` needs no GPU)")
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn on_wgpu(_: &Params, _: &PairSpec, _: &Options) -> anyhow::Result<Box<dyn Engine>> {
+    anyhow::bail!(
+        "built without the wgpu engine; use `engine=cpu`, or build with the feature `wgpu`"
+    )
 }
 
 /// Logs the reason for using the CPU, once, because an absent GPU stays absent.

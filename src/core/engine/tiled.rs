@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::Choice;
 use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap};
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
@@ -249,8 +250,8 @@ impl Engine for TiledEngine {
         Ok(())
     }
 
-    fn is_on_device(&self) -> bool {
-        self.engine.is_on_device()
+    fn choice(&self) -> Choice {
+        self.engine.choice()
     }
 
     fn layout(&self) -> Option<&TileLayout> {

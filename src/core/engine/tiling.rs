@@ -4,6 +4,8 @@ use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
 use super::interface::{Engine, PairSpec, TileEngine};
 use super::tiled::TiledEngine;
+#[cfg(feature = "wgpu")]
+use super::webgpu::{WebGpuEngine, WebGpuOptions};
 use super::{Options, Tiling};
 use crate::matching::Params;
 use crate::matching::tiles::{TileLayout, Tiles, TooManyTiles, of_tile};
@@ -108,6 +110,20 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
         }
         Tiling::Auto => fewest_bands(bands(params, pairs), whole(), tiled),
     }
+}
+
+/// Makes an engine on a GPU of any maker. Images are cut into bands within the engine, so that tiles are those that
+/// the options ask for.
+#[cfg(feature = "wgpu")]
+pub fn on_wgpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
+    let make = |params: &Params, pairs: &PairSpec| {
+        WebGpuEngine::new(params, pairs, WebGpuOptions::default(), options.cpu)
+    };
+    let Tiling::Into(tiles) = options.tiling else { return Ok(Box::new(make(params, pairs)?)) };
+    let layout = TileLayout::new(tiles, pairs.size, params.range)?;
+    let make_tiles =
+        |params: &Params, pairs: &PairSpec| -> MadeForTiles { Ok(Box::new(make(params, pairs)?)) };
+    Ok(Box::new(TiledEngine::new(layout, params, pairs, options.cpu, 2, make_tiles)?))
 }
 
 /// Returns `whole` or, if memory is short, the result of `tiled` for the first bands that fit. An engine that

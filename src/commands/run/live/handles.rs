@@ -14,6 +14,7 @@ use crate::telemetry::progress::{Health, Progress};
 use crate::viewer::Viewer;
 use crate::window::Remote;
 use stereod_core::control::Control;
+use stereod_core::engine::Choice;
 use stereod_core::frame::Eye;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::source::SourceInfo;
@@ -39,7 +40,7 @@ pub struct Handles {
     pub is_movable: bool,
     pub rig: Rig,
     pub engine: String,
-    pub on_gpu: bool,
+    pub choice: Choice,
     pub swap: EngineSwap,
     pub colouring: LiveColouring,
     pub observations: Observations,

@@ -23,7 +23,7 @@ use crate::settings::row;
 use crate::settings::{self, Loaded};
 use crate::telemetry::logs;
 use crate::viewer::{RequestId, Tuned};
-use stereod_core::engine::{self, Choice};
+use stereod_core::engine;
 use stereod_core::files;
 use stereod_core::playback::Move;
 use stereod_core::redact::holds_secret;
@@ -257,15 +257,14 @@ impl Worker {
     }
 
     fn replace_engine(&self, next: &Loaded) -> anyhow::Result<()> {
-        let Handles { rig, on_gpu, swap, progress, control, is_movable, .. } = &*self.handles;
+        let Handles { rig, choice, swap, progress, control, is_movable, .. } = &*self.handles;
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
         // A run on a GPU keeps its parameters rather than moving to the CPU.
-        let choice = if *on_gpu { Choice::Cuda } else { Choice::Cpu };
         let options = next.settings.engine.options();
         let engine =
-            engine::create(choice, &next.params, &rig.pairs, &options).context(NoEngine)?;
+            engine::create(*choice, &next.params, &rig.pairs, &options).context(NoEngine)?;
         swap.put(engine);
         self.since.set(Instant::now());
         match is_movable {

@@ -33,7 +33,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 
 pub use crate::memory::Size;
-pub use cache::Cache;
+pub use cache::{Cache, Key};
 pub use compile::compile;
 pub use device::{DeviceInfo, Properties, Unusable, driver as driver_version, is_fitted, list};
 pub use driver::Priority;
@@ -51,6 +51,7 @@ use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::calibration::Rectifier;
+use crate::engine::Choice;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds,
 };
@@ -457,6 +458,10 @@ impl Engine for CudaEngine {
             }
         }
         Ok(())
+    }
+
+    fn choice(&self) -> Choice {
+        Choice::Cuda
     }
 
     fn picture_memory(&self) -> Option<Arc<dyn crate::pool::Memory<u8>>> {

@@ -1,0 +1,522 @@
+//! The engine for any GPU: the stages of [`crate::matching`] as compute shaders (WGSL), which wgpu runs through Vulkan,
+//! Metal or Direct3D 12. It gives the same bytes as the other engines.
+//!
+//! The device has the stages from the pyramid to the spatial filter. The filters with memory, hole filling, the
+//! spatio-temporal stage and rectification are those of the CPU engine ([`WholeMap`]), which runs while the device
+//! matches the next pair.
+//!
+//! Unlike on CUDA, no workgroup may wait for another one, so each path is a pass of its own: a group of lanes follows
+//! a line and stores L - C, a byte a candidate, for each path; the winners are selected from their sums. An image
+//! whose volumes exceed the largest buffer is cut into bands of rows (`level.rs`): first the downward paths of each
+//! band, from top to bottom, then from the bottom up the other paths and the winners. So only the downward paths are
+//! kept for the whole image.
+//!
+//! A device may fail at any time: drivers give up, laptops change GPUs. Then the CPU engine takes its place within this
+//! one ([`WebGpuEngine::give_up`]), with the pairs in flight and all that the filters remember.
+
+mod device;
+mod level;
+mod plan;
+pub(super) mod trial;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use wgpu::{Buffer, BufferUsages, Features, MapMode, PollType, QuerySet};
+
+use self::device::Gpu;
+pub use self::device::{NoDevice, WebGpuDevice, WebGpuOptions, list};
+use self::level::Level;
+use self::plan::{Builder, Plan};
+use super::Choice;
+use super::cpu::{CpuEngine, CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, WholeMap};
+use super::interface::{
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+};
+use crate::frame::{
+    DisparityMap, Image, Mask, Matched, StageTime, StereoGeometry, StereoPair, TemporalReport,
+    Whitened, add_time,
+};
+use crate::matching::confidence::of_known;
+use crate::matching::history::Continuity;
+use crate::matching::scene::Thumbnail;
+use crate::matching::tiles::{TileLayout, Tiles};
+use crate::matching::{History, Params};
+use crate::memory::{Budget, Reserved};
+use crate::pool::Pool;
+
+/// Pairs in flight: the device has one, the CPU the other.
+const IN_FLIGHT: usize = 2;
+
+/// Longest time to wait for a pair. Drivers give up earlier.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Advice to need less memory.
+const CURE: &str = "fewer `disparities`, a smaller picture";
+
+/// Checks that are compiled into the shaders: all of them where Rust has its own, as in tests.
+fn checks() -> wgpu::ShaderRuntimeChecks {
+    if cfg!(debug_assertions) {
+        wgpu::ShaderRuntimeChecks::checked()
+    } else {
+        wgpu::ShaderRuntimeChecks::unchecked()
+    }
+}
+
+/// Matches pairs of one size with one set of parameters.
+pub struct WebGpuEngine {
+    gpu: Gpu,
+    plan: Plan,
+    params: Params,
+    size: (usize, usize),
+    levels: usize,
+    /// Memory of the host for the output of each pair in flight, if it is idle.
+    outputs: Vec<Buffer>,
+    queue: VecDeque<InFlight>,
+    clock: Option<Clock>,
+    profile: bool,
+    rectifier: Option<CpuRectifier>,
+    whole: WholeMap,
+    continuity: Continuity,
+    depth_from: Option<StereoGeometry>,
+    values: Pool<i16>,
+    confidences: Pool<u8>,
+    /// Room for the bits of valid masks, and whether the device has such.
+    masks: Vec<u32>,
+    masked: bool,
+    cpu: CpuOptions,
+    /// What matches since the device failed.
+    substitute: Option<CpuEngine>,
+    _memory: Reserved,
+}
+
+/// Measures times on the device: one before and one after each stage.
+struct Clock {
+    queries: QuerySet,
+    resolved: Buffer,
+    /// Nanoseconds of a tick.
+    period: f64,
+    stages: Vec<&'static str>,
+}
+
+struct InFlight {
+    pair: StereoPair,
+    /// Where the device puts the map; `None` without a device.
+    output: Option<(Buffer, wgpu::SubmissionIndex)>,
+    submitted: Instant,
+    stages: Vec<StageTime>,
+    /// Noise thresholds of the levels, unless they are measured.
+    thresholds: Option<Vec<u32>>,
+    /// Output of the spatio-temporal stage: the images to match, the whitened one, the report.
+    denoised: Option<[Image; 2]>,
+    whitened: Option<Whitened>,
+    report: Option<TemporalReport>,
+    /// Whether the filters of the whole map follow, and continue those of the previous pair.
+    of_stream: Option<bool>,
+}
+
+impl WebGpuEngine {
+    /// Makes an engine with its shaders and all its memory.
+    pub fn new(
+        params: &Params,
+        pairs: &PairSpec,
+        options: WebGpuOptions,
+        cpu: CpuOptions,
+    ) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let (width, height) = pairs.size;
+        params.check()?;
+        check_dimensions(width, height)?;
+        let gpu = Gpu::open(options)?;
+        if gpu.is_software() {
+            tracing::warn!("{} computes without a GPU, slower than `engine=cpu`", gpu.info.name);
+        }
+        let levels = Level::all(&gpu, params, pairs.size)?;
+        let of_host = Params { evidence: None, spatial: None, ..params.clone() };
+        let layout =
+            TileLayout::new(Tiles { rows: 1, columns: 1, overlap: 0 }, pairs.size, params.range)?;
+        let bytes = WholeMap::bytes_of(&of_host, &layout, cpu)?
+            + (width * height * 3 * (IN_FLIGHT + 1)) as u64;
+        let memory =
+            Budget::of_process().reserve(format!("matching {width}x{height}"), bytes, CURE)?;
+
+        let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let plan = Builder::plan(&gpu, &levels);
+        let clock =
+            gpu.features.contains(Features::TIMESTAMP_QUERY).then(|| Clock::new(&gpu, &plan));
+        let of_clock = clock.as_ref().map_or(0, |clock| clock.resolved.size());
+        let outputs = [(); IN_FLIGHT].map(|()| {
+            gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("output"),
+                size: plan.output.size().next_multiple_of(8) + of_clock,
+                usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        if pollster::block_on(scope.pop()).is_some() {
+            bail!(
+                "{} has too little memory for {width}x{height} with {} disparities; use {CURE}, or `engine=cpu`",
+                gpu.info.name,
+                params.range.count
+            );
+        }
+        gpu.check()?;
+        tracing::debug!("wgpu engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
+        let rectifier = pairs.rectifier.clone();
+        Ok(Self {
+            gpu,
+            plan,
+            params: params.clone(),
+            size: pairs.size,
+            levels: levels.len(),
+            outputs: outputs.into(),
+            queue: VecDeque::new(),
+            clock,
+            profile: false,
+            rectifier: rectifier.map(|maps| CpuRectifier::new(maps, cpu)).transpose()?,
+            whole: WholeMap::new(&of_host, &layout, cpu)?,
+            continuity: Continuity::default(),
+            depth_from: pairs.geometry,
+            values: Pool::new(),
+            confidences: Pool::new(),
+            masks: Vec::new(),
+            masked: false,
+            cpu,
+            substitute: None,
+            _memory: memory,
+        })
+    }
+
+    /// Enqueues the work for a rectified pair.
+    fn take(
+        &mut self,
+        in_flight: Preparing,
+        thresholds: Option<&[u32]>,
+        of_stream: Option<bool>,
+    ) -> anyhow::Result<()> {
+        let Preparing { pair, submitted, denoised, .. } = &in_flight;
+        let views = denoised.as_ref().map_or([&pair.left, &pair.right], |both| both.each_ref());
+        let output = match self.substitute {
+            Some(_) => None,
+            None => Some(self.enqueue(views, thresholds)?),
+        };
+        let submitted = *submitted;
+        let Preparing { pair, stages, denoised, whitened, report, .. } = in_flight;
+        self.queue.push_back(InFlight {
+            pair,
+            output,
+            submitted,
+            stages,
+            thresholds: thresholds.map(<[u32]>::to_vec),
+            denoised,
+            whitened,
+            report,
+            of_stream,
+        });
+        Ok(())
+    }
+
+    /// Hands a pair to the device.
+    fn enqueue(
+        &mut self,
+        views: [&Image; 2],
+        thresholds: Option<&[u32]>,
+    ) -> anyhow::Result<(Buffer, wgpu::SubmissionIndex)> {
+        let queue = &self.gpu.queue;
+        for (view, buffer) in views.into_iter().zip(&self.plan.images) {
+            write_bytes(queue, buffer, view.pixels());
+        }
+        if let Some(thresholds) = thresholds {
+            queue.write_buffer(&self.plan.thresholds, 0, bytemuck::cast_slice(thresholds));
+        }
+        self.write_masks(views.map(Image::valid_mask));
+
+        let output = self.outputs.pop().context("no memory for another pair in flight")?;
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        self.plan.cleared.iter().for_each(|buffer| encoder.clear_buffer(buffer, 0, None));
+        let clock = self.clock.as_ref();
+        let by_stage = self.plan.steps.chunk_by(|a, b| !self.profile || a.stage == b.stage);
+        let passes = by_stage.clone().count() as u32;
+        for (steps, number) in by_stage.zip(0..) {
+            let timestamp_writes = clock.map(|clock| wgpu::ComputePassTimestampWrites {
+                query_set: &clock.queries,
+                beginning_of_pass_write_index: Some(2 * number),
+                end_of_pass_write_index: Some(2 * number + 1),
+            });
+            let mut pass = encoder
+                .begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
+            for step in steps.iter().filter(|step| !step.measures_noise || thresholds.is_none()) {
+                pass.set_pipeline(&step.pipeline);
+                pass.set_bind_group(0, &step.bindings, &[]);
+                let [x, y, z] = step.groups;
+                pass.dispatch_workgroups(x, y, z);
+            }
+        }
+        let map_bytes = self.plan.output.size();
+        encoder.copy_buffer_to_buffer(&self.plan.output, 0, &output, 0, map_bytes);
+        if let Some(clock) = clock {
+            encoder.resolve_query_set(&clock.queries, 0..2 * passes, &clock.resolved, 0);
+            let (to, bytes) = (map_bytes.next_multiple_of(8), u64::from(16 * passes));
+            encoder.copy_buffer_to_buffer(&clock.resolved, 0, &output, to, bytes);
+        }
+        let submission = self.gpu.queue.submit([encoder.finish()]);
+        // Errors are those of the device, which `check` tells.
+        output.map_async(MapMode::Read, .., |_| {});
+        Ok((output, submission))
+    }
+
+    /// Lets the CPU engine match from now on, because the device failed.
+    fn give_up(&mut self, error: &anyhow::Error) -> anyhow::Result<()> {
+        tracing::warn!("{error:#}; matching goes on on the CPU");
+        let pairs = PairSpec::rectified(self.size.0, self.size.1);
+        let of_device = Params { fill: None, ..self.params.of_still() };
+        self.substitute = Some(CpuEngine::new(&of_device, &pairs, self.cpu)?);
+        Ok(())
+    }
+
+    /// Fails the device, as drivers do; for tests.
+    #[doc(hidden)]
+    pub fn lose_device(&self) {
+        self.gpu.device.destroy();
+    }
+
+    fn write_masks(&mut self, masks: [Option<&Mask>; 2]) {
+        let is_masked = masks.iter().any(Option::is_some);
+        let pixels = self.size.0 * self.size.1;
+        if is_masked {
+            self.masks.clear();
+            self.masks.resize(1 + (2 * pixels).div_ceil(32), 0);
+            self.masks[0] = 1;
+            for (number, mask) in masks.into_iter().enumerate() {
+                for i in (0..pixels).filter(|&i| mask.is_none_or(|mask| mask.pixels()[i])) {
+                    let bit = number * pixels + i;
+                    self.masks[1 + bit / 32] |= 1 << (bit % 32);
+                }
+            }
+            self.gpu.queue.write_buffer(&self.plan.masks, 0, bytemuck::cast_slice(&self.masks));
+        } else if self.masked {
+            self.gpu.queue.write_buffer(&self.plan.masks, 0, &[0; 4]);
+        }
+        self.masked = is_masked;
+    }
+
+    /// Waits for the device, and returns the map and the confidence before the filters of the whole map.
+    fn download(&mut self, taken: &mut InFlight) -> anyhow::Result<Downloaded> {
+        let (output, submission) = taken.output.take().context("the pair is not on the device")?;
+        let waited = self
+            .gpu
+            .device
+            .poll(PollType::Wait { submission_index: Some(submission), timeout: Some(PATIENCE) });
+        self.gpu.check()?;
+        waited.with_context(|| format!("{} does not finish a pair", self.gpu.info.name))?;
+        let (width, height) = self.size;
+        let pixels = width * height;
+        let mut values = self.values.try_take(pixels)?;
+        let mut confidence = None;
+        let mut device_time = None;
+        {
+            let bytes = output.get_mapped_range(..).context("the map cannot be read")?;
+            let words = pixels.div_ceil(4) * 8;
+            bytemuck::cast_slice_mut::<i16, u8>(&mut values).copy_from_slice(&bytes[..2 * pixels]);
+            if self.params.confidence.is_some() {
+                let mut sure = self.confidences.try_take(pixels)?;
+                sure.copy_from_slice(&bytes[words..][..pixels]);
+                confidence = Some(Image::new(width, height, sure));
+            }
+            if let Some(clock) = &self.clock {
+                let from = self.plan.output.size().next_multiple_of(8) as usize;
+                let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes[from..]);
+                let passes = if self.profile { clock.stages.len() } else { 1 };
+                let ticks = &ticks[..2 * passes];
+                let time = |from: u64, to: u64| {
+                    Duration::from_nanos((to.saturating_sub(from) as f64 * clock.period) as u64)
+                };
+                device_time = Some(time(ticks[0], ticks[2 * passes - 1]));
+                if self.profile {
+                    for (ticks, stage) in ticks.chunks_exact(2).zip(&clock.stages) {
+                        add_time(&mut taken.stages, (stage, time(ticks[0], ticks[1])));
+                    }
+                }
+            }
+        }
+        output.unmap();
+        self.outputs.push(output);
+        Ok((DisparityMap::new(width, height, self.params.range, values), confidence, device_time))
+    }
+}
+
+type Downloaded = (DisparityMap, Option<Image>, Option<Duration>);
+
+impl InFlight {
+    /// Matches the pair up to the filters of the whole map.
+    fn match_on(&mut self, cpu: &mut CpuEngine) -> anyhow::Result<Downloaded> {
+        let is_denoised = self.denoised.is_some();
+        let views = self.denoised.take().unwrap_or_else(|| {
+            let nothing = || Image::from_vec(1, 1, vec![0]);
+            [&mut self.pair.left, &mut self.pair.right]
+                .map(|view| std::mem::replace(view, nothing()))
+        });
+        let [left, right] = views;
+        cpu.submit_tile(StereoPair::of_stills(left, right), self.thresholds.as_deref())?;
+        let matched = cpu.collect()?.context("the CPU engine lost a pair")?;
+        let views = [matched.pair.left, matched.pair.right];
+        if is_denoised {
+            self.denoised = Some(views);
+        } else {
+            [self.pair.left, self.pair.right] = views;
+        }
+        self.stages.extend(matched.stages);
+        Ok((matched.disparity, matched.confidence, None))
+    }
+}
+
+/// A pair before the device has it.
+struct Preparing {
+    pair: StereoPair,
+    submitted: Instant,
+    stages: Vec<StageTime>,
+    denoised: Option<[Image; 2]>,
+    whitened: Option<Whitened>,
+    report: Option<TemporalReport>,
+}
+
+impl Preparing {
+    fn new(pair: StereoPair) -> Self {
+        let submitted = Instant::now();
+        Self { pair, submitted, stages: Vec::new(), denoised: None, whitened: None, report: None }
+    }
+}
+
+impl Clock {
+    fn new(gpu: &Gpu, plan: &Plan) -> Self {
+        let stages: Vec<_> =
+            plan.steps.chunk_by(|a, b| a.stage == b.stage).map(|steps| steps[0].stage).collect();
+        let count = 2 * stages.len() as u32;
+        Self {
+            queries: gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count,
+            }),
+            resolved: gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: u64::from(8 * count),
+                usage: BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC,
+                mapped_at_creation: false,
+            }),
+            period: gpu.queue.get_timestamp_period().into(),
+            stages,
+        }
+    }
+}
+
+/// Writes bytes, of which the last may not fill a word.
+fn write_bytes(queue: &wgpu::Queue, buffer: &Buffer, bytes: &[u8]) {
+    let (whole, rest) = bytes.split_at(bytes.len() / 4 * 4);
+    queue.write_buffer(buffer, 0, whole);
+    if !rest.is_empty() {
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        queue.write_buffer(buffer, whole.len() as u64, &last);
+    }
+}
+
+impl Engine for WebGpuEngine {
+    fn description(&self) -> String {
+        match &self.substitute {
+            Some(cpu) => format!("{}, since {} failed", cpu.description(), self.gpu.info.name),
+            None => format!("{} ({})", self.gpu.info.name, self.gpu.info.backend),
+        }
+    }
+
+    fn depth(&self) -> usize {
+        IN_FLIGHT
+    }
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        let mut preparing = Preparing::new(pair);
+        if let Some(rectifier) = &mut self.rectifier {
+            preparing.pair = rectifier.rectify(preparing.pair)?;
+            preparing.stages.push((RECTIFY, preparing.submitted.elapsed()));
+        }
+        let pair = &preparing.pair;
+        check_size(pair, self.size)?;
+        let goes_on = self.params.keeps_state()
+            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+        let began = Instant::now();
+        if let Some(passed) = self.whole.pass([&pair.left, &pair.right], goes_on)? {
+            preparing.stages.push((TEMPORAL, began.elapsed()));
+            preparing.report = Some(passed.report);
+            preparing.denoised = passed.denoised;
+            preparing.whitened = passed.whitened;
+        }
+        self.take(preparing, None, Some(goes_on))
+    }
+
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        let Some(mut taken) = self.queue.pop_front() else { return Ok(None) };
+        let mut matched = None;
+        if self.substitute.is_none() {
+            match self.download(&mut taken) {
+                Ok(downloaded) => matched = Some(downloaded),
+                Err(error) => self.give_up(&error)?,
+            }
+        }
+        let (mut disparity, mut confidence, device_time) = match (matched, &mut self.substitute) {
+            (Some(matched), _) => matched,
+            (None, Some(cpu)) => taken.match_on(cpu)?,
+            (None, None) => bail!("no engine for the pair"),
+        };
+        let InFlight { pair, submitted, mut stages, denoised, .. } = taken;
+        if let Some(goes_on) = taken.of_stream {
+            if let Some(sure) = &mut confidence {
+                of_known(disparity.values(), sure.pixels_mut());
+            }
+            let left = denoised.as_ref().map_or(&pair.left, |both| &both[0]);
+            let sure = confidence.as_mut().map(Image::pixels_mut);
+            let filtered = self.whole.filter(disparity.values_mut(), sure, left, 0, goes_on);
+            stages.extend(filtered);
+        }
+        Ok(Some(Matched {
+            pair,
+            disparity,
+            confidence,
+            whitened: taken.whitened,
+            temporal: taken.report,
+            geometry: self.depth_from,
+            submitted,
+            finished: Instant::now(),
+            stages,
+            device_time,
+        }))
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.profile = on && self.clock.is_some();
+    }
+
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        let continuity = std::mem::take(&mut self.continuity);
+        Ok(History { continuity, size: self.size, states: self.whole.take_states() })
+    }
+
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.continuity = history.continuity;
+        let is_same = history.size == self.size;
+        self.whole.resume(&if is_same { history.states } else { BTreeMap::new() });
+        Ok(())
+    }
+
+    fn choice(&self) -> Choice {
+        if self.substitute.is_some() { Choice::Cpu } else { Choice::Wgpu }
+    }
+}
+
+impl TileEngine for WebGpuEngine {
+    fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
+        check_thresholds(thresholds, self.levels)?;
+        check_size(&pair, self.size)?;
+        self.take(Preparing::new(pair), thresholds, None)
+    }
+}

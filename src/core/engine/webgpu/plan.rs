@@ -1,0 +1,462 @@
+//! The stages of matching in order, as shaders, buffers and dispatches for pairs of a size. Files in `shaders/` have
+//! the names of the stages of [`crate::matching`].
+
+use wgpu::{BindGroup, Buffer, BufferUsages, ComputePipeline};
+
+use super::device::Gpu;
+use super::level::{Level, STRIP};
+use crate::matching::Guide;
+use crate::matching::confidence::model;
+use crate::matching::texture::RESPONSE_MAX;
+
+macro_rules! shader {
+    ($name:literal) => {
+        include_str!(concat!("../../shaders/", $name, ".wgsl"))
+    };
+}
+
+/// Pixels whose responses to the noise filter a workgroup counts (`texture.wgsl`).
+const CHUNK: u32 = 4096;
+
+/// Largest number of workgroups along one side of a grid.
+const GROUPS_MAX: u32 = 65535;
+
+/// One dispatch of a shader.
+pub(super) struct Step {
+    pub stage: &'static str,
+    pub pipeline: ComputePipeline,
+    pub bindings: BindGroup,
+    pub groups: [u32; 3],
+    /// Whether it serves the noise thresholds alone.
+    pub measures_noise: bool,
+}
+
+/// Everything on the device for pairs of a size.
+pub(super) struct Plan {
+    pub steps: Vec<Step>,
+    /// Both images, four pixels in a word.
+    pub images: [Buffer; 2],
+    /// Noise threshold of each level.
+    pub thresholds: Buffer,
+    /// 1 if the images have valid masks, then a bit a pixel, of the left image first.
+    pub masks: Buffer,
+    /// Buffers that must be 0 before each pair.
+    pub cleared: Vec<Buffer>,
+    /// The map, two values in a word, then the confidence, four in a word.
+    pub output: Buffer,
+}
+
+/// Rows of a level that are aggregated together.
+struct Band {
+    first: u32,
+    rows: u32,
+    costs: Buffer,
+    down: Buffer,
+}
+
+pub(super) struct Builder<'a> {
+    gpu: &'a Gpu,
+    steps: Vec<Step>,
+    cleared: Vec<Buffer>,
+    /// Bound where a shader has no use for a binding.
+    nothing: Buffer,
+    thresholds: Buffer,
+    masks: Buffer,
+    lanes: &'static str,
+}
+
+/// Groups of 256 invocations for this many.
+fn linear(invocations: u32) -> [u32; 3] {
+    let groups = invocations.div_ceil(256);
+    [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1]
+}
+
+impl<'a> Builder<'a> {
+    pub fn plan(gpu: &'a Gpu, levels: &[Level]) -> Plan {
+        let storage = |words| storage(gpu, u64::from(words));
+        let pixels = levels[0].pixels();
+        let mut builder = Self {
+            gpu,
+            steps: Vec::new(),
+            cleared: Vec::new(),
+            nothing: storage(4),
+            thresholds: storage(levels.len() as u32),
+            masks: storage(1 + (2 * pixels).div_ceil(32)),
+            lanes: if gpu.subgroup().is_some() {
+                shader!("lanes_subgroup")
+            } else {
+                shader!("lanes_shared")
+            },
+        };
+        let images = [(); 2].map(|()| storage(pixels.div_ceil(4)));
+        let mut all = vec![images.clone()];
+        for pair in levels.windows(2) {
+            let of_finer = all[all.len() - 1].clone();
+            all.push(of_finer.map(|image| builder.half(&image, pair)));
+        }
+        let mut expected = None;
+        let mut maps = None;
+        for (level, images) in levels.iter().zip(&all).rev() {
+            let found = builder.level(level, images, expected.as_ref());
+            expected = (level.number > 0).then(|| builder.expect(level, &found[0]));
+            maps = Some(found);
+        }
+        let [map, confidence] = maps.expect("there is a level");
+        let output = builder.words(pixels.div_ceil(4) * 3);
+        let pack = builder.pipeline(&levels[0], None, &[shader!("pack")], "main");
+        builder.step("output", &pack, &[&map, &confidence, &output], linear(pixels.div_ceil(4)));
+        let Self { steps, cleared, thresholds, masks, .. } = builder;
+        Plan { steps, images, thresholds, masks, cleared, output }
+    }
+
+    /// The stages of one level; returns its map and its confidence.
+    fn level(
+        &mut self,
+        level: &Level,
+        images: &[Buffer; 2],
+        expected: Option<&Buffer>,
+    ) -> [Buffer; 2] {
+        let expected = expected.unwrap_or(&self.nothing).clone();
+        if level.follows_noise() {
+            self.measure_noise(level, &images[0]);
+        }
+        let (bands, others) = self.bands(level);
+        self.compute_costs(level, images, &expected, &bands);
+        self.aggregate_and_select(level, images, &expected, &bands, &others)
+    }
+
+    fn words(&self, words: u32) -> Buffer {
+        storage(self.gpu, u64::from(words))
+    }
+
+    fn pipeline(
+        &self,
+        level: &Level,
+        finer: Option<&Level>,
+        sources: &[&str],
+        entry: &str,
+    ) -> ComputePipeline {
+        let mut all = level.constants(finer);
+        all += shader!("common");
+        sources.iter().for_each(|source| all += source);
+        if let Some((text, instead)) = self.gpu.options.mutation {
+            all = all.replace(text, instead);
+        }
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(entry),
+            source: wgpu::ShaderSource::Wgsl(all.into()),
+        };
+        // SAFETY: every index of the shaders lies within its buffer, which the tests check with these checks on; and
+        // every loop has an end.
+        let module =
+            unsafe { self.gpu.device.create_shader_module_trusted(descriptor, super::checks()) };
+        self.gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(entry),
+            layout: None,
+            module: &module,
+            entry_point: Some(entry),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        })
+    }
+
+    /// Adds a dispatch; the buffers are those of bindings 0, 1, ...
+    fn step(
+        &mut self,
+        stage: &'static str,
+        pipeline: &ComputePipeline,
+        buffers: &[&Buffer],
+        groups: [u32; 3],
+    ) {
+        self.step_from(0, stage, pipeline, buffers, groups);
+    }
+
+    /// Adds a dispatch whose first binding has this number.
+    fn step_from(
+        &mut self,
+        first: u32,
+        stage: &'static str,
+        pipeline: &ComputePipeline,
+        buffers: &[&Buffer],
+        groups: [u32; 3],
+    ) {
+        let entries: Vec<_> = (first..)
+            .zip(buffers)
+            .map(|(binding, buffer)| wgpu::BindGroupEntry {
+                binding,
+                resource: buffer.as_entire_binding(),
+            })
+            .collect();
+        let bindings = self.gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &pipeline.get_bind_group_layout(0),
+            entries: &entries,
+        });
+        let pipeline = pipeline.clone();
+        self.steps.push(Step { stage, pipeline, bindings, groups, measures_noise: false });
+    }
+
+    /// Measures the noise of the left image, unless its thresholds are given with the pair.
+    fn measure_noise(&mut self, level: &Level, left: &Buffer) {
+        let responses = self.words(RESPONSE_MAX as u32 + 1);
+        self.cleared.push(responses.clone());
+        let thresholds = self.thresholds.clone();
+        let first = self.steps.len();
+        let source = [shader!("texture")];
+        let count = self.pipeline(level, None, &source, "count_responses");
+        let groups = level.pixels().div_ceil(CHUNK);
+        let groups = [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1];
+        self.step("texture", &count, &[left, &responses], groups);
+        let find = self.pipeline(level, None, &source, "find_threshold");
+        self.step_from(1, "texture", &find, &[&responses, &thresholds], [1, 1, 1]);
+        self.steps[first..].iter_mut().for_each(|step| step.measures_noise = true);
+    }
+
+    fn half(&mut self, image: &Buffer, pair: &[Level]) -> Buffer {
+        let (finer, level) = (&pair[0], &pair[1]);
+        let coarser = self.words(level.pixels().div_ceil(4));
+        let pipeline = self.pipeline(level, Some(finer), &[shader!("half")], "main");
+        self.step("pyramid", &pipeline, &[image, &coarser], linear(level.pixels().div_ceil(4)));
+        coarser
+    }
+
+    /// The disparities that the map of a level predicts for the next finer one.
+    fn expect(&mut self, level: &Level, map: &Buffer) -> Buffer {
+        let expected = self.words(level.pixels());
+        let pipeline = self.pipeline(level, None, &[shader!("expect")], "main");
+        self.step("prior", &pipeline, &[map, &expected], linear(level.pixels()));
+        expected
+    }
+
+    /// The bands of a level, and the buffer for the paths of one band that do not go down.
+    fn bands(&self, level: &Level) -> (Vec<Band>, Buffer) {
+        let of_row = level.width * level.words;
+        let paths = |number: usize| (level.steps[number].len() as u32).max(1);
+        let band = |first: u32| {
+            let rows = level.band_rows.min(level.height - first);
+            let costs = self.words(rows * of_row);
+            Band { first, rows, costs, down: self.words(rows * of_row * paths(0)) }
+        };
+        let bands = (0..level.height).step_by(level.band_rows as usize).map(band).collect();
+        (bands, self.words(level.band_rows * of_row * paths(1)))
+    }
+
+    /// First row, number of rows, whether paths go on, and the steps of the paths.
+    fn uniform(&self, band: &Band, goes_on: bool, steps: &[(i32, i32)]) -> Buffer {
+        let mut words = [0i32; 4 + 8 * 4];
+        words[..3].copy_from_slice(&[band.first as i32, band.rows as i32, i32::from(goes_on)]);
+        for (to, step) in words[4..].chunks_exact_mut(4).zip(steps) {
+            (to[0], to[1]) = *step;
+        }
+        let buffer = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: size_of_val(&words) as u64,
+            usage: BufferUsages::UNIFORM | BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        self.gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+        buffer
+    }
+
+    fn compute_costs(
+        &mut self,
+        level: &Level,
+        images: &[Buffer; 2],
+        expected: &Buffer,
+        bands: &[Band],
+    ) {
+        let pixels = level.pixels();
+        let features = [(); 2].map(|()| self.words(2 * pixels));
+        let pipeline = self.pipeline(level, None, &[shader!("compute_features")], "main");
+        for (image, features) in images.iter().zip(&features) {
+            self.step("cost features", &pipeline, &[image, features], linear(pixels));
+        }
+        let mut blends = self.nothing.clone();
+        if level.is_supported() {
+            blends = self.words(pixels);
+            let pipeline = self.pipeline(level, None, &[shader!("compute_blends")], "main");
+            let thresholds = self.thresholds.clone();
+            self.step("texture", &pipeline, &[&images[0], &thresholds, &blends], linear(pixels));
+        }
+        let pipeline = self.pipeline(level, None, &[shader!("compute_costs")], "main");
+        for band in bands {
+            let uniform = self.uniform(band, false, &[]);
+            let groups = [
+                level.width.div_ceil(16 - 2 * level.radius()),
+                band.rows.div_ceil(STRIP),
+                level.words.div_ceil(16),
+            ];
+            let [left, right] = &features;
+            let buffers = [&uniform, left, right, &blends, expected, &band.costs];
+            self.step("cost volume", &pipeline, &buffers, groups);
+        }
+    }
+
+    fn aggregate_and_select(
+        &mut self,
+        level: &Level,
+        images: &[Buffer; 2],
+        expected: &Buffer,
+        bands: &[Band],
+        others: &Buffer,
+    ) -> [Buffer; 2] {
+        let pixels = level.pixels();
+        let guide = match level.params.p2_guide {
+            Guide::Picture => images[0].clone(),
+            Guide::Smoothed => {
+                let smoothed = self.words(pixels.div_ceil(4));
+                let pipeline = self.pipeline(level, None, &[shader!("smooth")], "main");
+                self.step(
+                    "cost features",
+                    &pipeline,
+                    &[&images[0], &smoothed],
+                    linear(pixels.div_ceil(4)),
+                );
+                smoothed
+            }
+        };
+        let paths = self.pipeline(level, None, &[self.lanes, shader!("aggregate_paths")], "main");
+        let select =
+            self.pipeline(level, None, &[self.lanes, shader!("select_disparities")], "main");
+        let winners = self.words(pixels);
+        let right_winners = self.words(pixels);
+        self.cleared.push(right_winners.clone());
+        let aggregate = |builder: &mut Self,
+                         which: usize,
+                         band: &Band,
+                         goes_on,
+                         states: &[Buffer; 2],
+                         deltas: &Buffer| {
+            let steps = &level.steps[which];
+            if steps.is_empty() {
+                return;
+            }
+            let uniform = builder.uniform(band, goes_on, steps);
+            let lines = |step: &(i32, i32)| if step.1 == 0 { band.rows } else { level.width };
+            let lines = steps.iter().map(lines).max().unwrap_or(0);
+            let groups = [lines.div_ceil(level.lines), steps.len() as u32, 1];
+            let [before, after] = states;
+            let buffers = [&uniform, &band.costs, &guide, expected, before, after, deltas];
+            builder.step("aggregation", &paths, &buffers, groups);
+        };
+        let states = [0, 1].map(|which| {
+            let words = level.width * level.words * level.steps[which].len().max(1) as u32;
+            [(); 2].map(|()| self.words(words))
+        });
+        let [mut of_down, mut of_others] = states;
+        for (number, band) in bands.iter().enumerate() {
+            aggregate(self, 0, band, number > 0, &of_down, &band.down);
+            of_down.reverse();
+        }
+        for (number, band) in bands.iter().enumerate().rev() {
+            aggregate(self, 1, band, number + 1 < bands.len(), &of_others, others);
+            of_others.reverse();
+            let uniform = self.uniform(band, false, &[]);
+            let buffers = [&uniform, &band.costs, &band.down, others, &winners, &right_winners];
+            let groups = [level.width.div_ceil(level.segment()), band.rows, 1];
+            self.step("winner", &select, &buffers, groups);
+        }
+        self.check_and_filter(level, images, &winners, &right_winners)
+    }
+
+    fn check_and_filter(
+        &mut self,
+        level: &Level,
+        images: &[Buffer; 2],
+        winners: &Buffer,
+        right_winners: &Buffer,
+    ) -> [Buffer; 2] {
+        let (pixels, params) = (level.pixels(), &level.params);
+        let [left, right] = images;
+        let all = linear(pixels);
+        let [mut map, mut spare] = [(); 2].map(|()| self.words(pixels));
+        let peaks = self.words(if params.confidence.is_some() { pixels } else { 1 });
+        let masks = self.masks.clone();
+        let pipeline = self.pipeline(level, None, &[shader!("check_consistency")], "main");
+        let buffers = [winners, right_winners, left, right, &masks, &map, &peaks];
+        self.step("left-right", &pipeline, &buffers, all);
+
+        let mut confidence = self.nothing.clone();
+        if params.confidence.is_some() {
+            confidence = self.words(pixels);
+            let columns = self.words(4 * pixels);
+            let source = [shader!("filter_confidence")];
+            let model = self.model();
+            let sum = self.pipeline(level, None, &source, "sum_columns");
+            self.step("confidence", &sum, &[&map, &peaks, &columns], all);
+            let choose = self.pipeline(level, None, &source, "choose");
+            self.step("confidence", &choose, &[&map, &peaks, &columns, &model, &confidence], all);
+        }
+        if params.median.radius().is_some() {
+            let median = self.pipeline(level, None, &[shader!("filter_median")], "main");
+            self.step("median", &median, &[&map, &spare], all);
+            std::mem::swap(&mut map, &mut spare);
+        }
+        if params.speckle.is_some() {
+            let [labels, sizes] = [(); 2].map(|()| self.words(pixels));
+            let rows = [level.height.min(GROUPS_MAX), level.height.div_ceil(GROUPS_MAX), 1];
+            let entries = [
+                ("label_runs", 3, rows),
+                ("join_rows", 2, all),
+                ("count_pixels", 3, all),
+                ("remove_small", 3, all),
+            ];
+            for (entry, bound, groups) in entries {
+                let pipeline = self.pipeline(level, None, &[shader!("filter_speckle")], entry);
+                self.step("speckle", &pipeline, &[&map, &labels, &sizes][..bound], groups);
+            }
+        }
+        if params.evidence.is_some() {
+            self.filter_evidence(level, left, &map, &confidence);
+        }
+        if params.spatial.is_some() {
+            for entry in ["smooth_rows", "smooth_columns"] {
+                let pipeline = self.pipeline(level, None, &[shader!("filter_spatial")], entry);
+                self.step("spatial", &pipeline, &[&map, left, &spare], all);
+                std::mem::swap(&mut map, &mut spare);
+            }
+        }
+        [map, confidence]
+    }
+
+    fn filter_evidence(&mut self, level: &Level, left: &Buffer, map: &Buffer, confidence: &Buffer) {
+        let all = linear(level.pixels());
+        let [sums, evidence] = [(); 2].map(|()| self.words(level.pixels()));
+        let occupied = self.words(level.width.div_ceil(16) * level.height.div_ceil(16));
+        self.cleared.push(occupied.clone());
+        let (thresholds, masks) = (self.thresholds.clone(), self.masks.clone());
+        let source = [shader!("filter_evidence")];
+        let sum = self.pipeline(level, None, &source, "sum_levels");
+        self.step("evidence", &sum, &[left, &sums], all);
+        let find = self.pipeline(level, None, &source, "find_evidence");
+        let buffers = [&sums, &thresholds, map, &evidence, &occupied, &masks];
+        self.step_from(1, "evidence", &find, &buffers, all);
+        let keep = self.pipeline(level, None, &source, "keep_supported");
+        // Without confidence any buffer will do.
+        let confidence = if level.params.confidence.is_some() { confidence } else { &sums };
+        let buffers = [map, &evidence, &occupied, &masks, confidence];
+        self.step_from(3, "evidence", &keep, &buffers, all);
+    }
+
+    /// The tables of the confidence model, then its confidences.
+    fn model(&self) -> Buffer {
+        let mut bytes: Vec<u8> = bytemuck::cast_slice(&model::TABLES).to_vec();
+        bytes.extend(model::CONFIDENCES);
+        let buffer = self.words(bytes.len() as u32 / 4);
+        self.gpu.queue.write_buffer(&buffer, 0, &bytes);
+        buffer
+    }
+}
+
+fn storage(gpu: &Gpu, words: u64) -> Buffer {
+    gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        // Clearing wants whole words, bindings more than none.
+        size: 4 * words.max(4),
+        usage: BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
+        mapped_at_creation: false,
+    })
+}

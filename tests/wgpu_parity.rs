@@ -1,0 +1,308 @@
+//! The engine on GPUs of all makers gives the bytes of the scalar reference, with subgroups and without, whole and in
+//! bands. Software Vulkan (Debian's mesa-vulkan-drivers) is enough; without any device the tests say that they are
+//! skipped, and STEREOD_TEST_WGPU=required makes that a failure.
+
+#![cfg(all(feature = "cli", feature = "window", feature = "serve", feature = "wgpu"))]
+
+mod common {
+    pub mod parity;
+    pub mod streams;
+}
+
+use std::sync::Arc;
+
+use common::parity::{
+    self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
+    compare_relay_of, looks, params, smoothings, usual, weak_looks, wild_rectifier,
+};
+use common::streams::{compare_stream, drifting, streams};
+use proptest::prelude::*;
+use stereod::{
+    CensusWindow, Cost, DisparityRange, Evidence, Guide, P2Mode, Params, Paths, Prior, Smoothing,
+    Spatial, Speckle, Window,
+};
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
+use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
+use stereod_core::engine::{Engine, PairSpec};
+
+const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
+/// Buffers of a few rows, so that images have several bands.
+const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(200_000), ..WHOLE };
+const SHARED: WebGpuOptions = WebGpuOptions { subgroups: false, ..WHOLE };
+
+/// An engine, or `None` where this machine cannot have one.
+fn engine(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> Option<WebGpuEngine> {
+    let made = WebGpuEngine::new(params, pairs, options, CpuOptions::default());
+    match made {
+        Ok(engine) => Some(engine),
+        Err(error) if error.downcast_ref::<NoDevice>().is_some() => {
+            let required = std::env::var_os("STEREOD_TEST_WGPU").is_some();
+            assert!(!required, "STEREOD_TEST_WGPU is set, but: {error}");
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error:#}"),
+    }
+}
+
+/// The nearest parameters that the engine has.
+fn supported(params: Params) -> Params {
+    let cost = match params.cost {
+        Cost::Ad { truncation, .. } => Cost::Ad { truncation, window: 1 },
+        cost @ (Cost::Census { .. } | Cost::Combined { .. }) => cost,
+        _ => Cost::Census { window: CensusWindow::Symmetric9x7 },
+    };
+    let paths = match params.paths {
+        Paths::None | Paths::Sixteen => Paths::Eight,
+        paths => paths,
+    };
+    let largest = cost.max() + params.prior.map_or(0, |prior| u32::from(prior.strength));
+    let p2 = params.p2.min((255 - largest) as u8);
+    let p2_mode = match params.p2_mode {
+        P2Mode::Linear { min, slope_16 } => P2Mode::Linear { min: min.min(p2), slope_16 },
+        mode => mode,
+    };
+    let p1 = params.p1.min(p2);
+    params.with_cost(cost).with_paths(paths).with_p1(p1).with_p2(p2).with_p2_mode(p2_mode)
+}
+
+/// Compares on engines with these options.
+fn compare(
+    params: &Params,
+    size: (usize, usize),
+    options: &[WebGpuOptions],
+    looks: &[Look],
+) -> Result<(), String> {
+    let mut expected = None;
+    for &options in options {
+        let pairs = PairSpec::rectified(size.0, size.1);
+        let Some(mut engine) = engine(params, &pairs, options) else { return Ok(()) };
+        let expected = expected.get_or_insert_with(|| parity::expected(params, size, looks));
+        parity::compare(&mut engine, params, size, looks, expected)
+            .map_err(|difference| format!("{difference} {options:?}"))?;
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(cases(12))]
+
+    #[test]
+    fn shaders_give_the_bytes_of_the_reference(
+        params in params().prop_map(supported),
+        size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..300, 1usize..40)],
+        options in prop_oneof![Just(WHOLE), Just(BANDS), Just(SHARED)],
+        looks in proptest::collection::vec(prop_oneof![3 => looks(), 1 => weak_looks()], 1..=3),
+    ) {
+        prop_assert!(params.check().is_ok(), "{:?}", params.check());
+        if let Err(difference) = compare(&params, size, &[options], &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+
+    /// Images large enough for coarser levels, whose texture is about as strong as their noise.
+    #[test]
+    fn supported_costs_are_those_of_the_reference(
+        params in params(),
+        combined in any::<bool>(),
+        window in prop::option::of((prop_oneof![Just(3u8), Just(5)], any::<bool>())),
+        prior in prop::option::of((1u8..=3, 1u8..=32)),
+        (min, count) in (-10i32..10, 1usize..=140),
+        size in (32usize..200, 32usize..100),
+        options in prop_oneof![Just(WHOLE), Just(BANDS), Just(SHARED)],
+        looks in proptest::collection::vec(weak_looks(), 1..=3),
+    ) {
+        let params = supported(params
+            .with_range(DisparityRange { min, count })
+            .with_cost(if combined { COMBINED } else { Cost::Ad { truncation: 60, window: 1 } })
+            .with_window(window.map(|(side, by_texture)| Window { side, by_texture }))
+            .with_prior(prior.map(|(levels, strength)| Prior { levels, strength }))
+            .with_surface(true)
+            .with_p1(20)
+            .with_p2(100)
+            .with_p2_mode(P2Mode::Linear { min: 20, slope_16: 60 }));
+        if let Err(difference) = compare(&params, size, &[options], &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+
+    /// With valid masks, which are applied before all filters.
+    #[test]
+    fn raw_pairs_are_rectified_to_the_bytes_of_the_reference(
+        params in params().prop_map(supported),
+        source in (1usize..90, 1usize..40),
+        size in (1usize..90, 1usize..30),
+        seed in 0u64..1000,
+        looks in proptest::collection::vec(looks(), 1..=3),
+    ) {
+        let rectifier = Arc::new(wild_rectifier(source, size, seed));
+        let Some(mut engine) = engine(&params, &PairSpec::raw(rectifier.clone()), WHOLE) else { return Ok(()) };
+        let outcome = compare_rectified(&mut engine, &params, &rectifier, &looks);
+        prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, source, size);
+    }
+
+    #[test]
+    fn what_filters_remember_goes_to_the_cpu_and_back(
+        params in params().prop_map(supported),
+        smoothing in smoothings(),
+        size in (1usize..70, 1usize..30),
+        looks in proptest::collection::vec(looks(), 2..=6),
+    ) {
+        let params = params.with_smoothing(Some(smoothing));
+        let spec = PairSpec::rectified(size.0, size.1);
+        let Some(gpu) = engine(&params, &spec, WHOLE) else { return Ok(()) };
+        let cpu = CpuEngine::new(&params, &spec, CpuOptions::default()).unwrap();
+        let mut engines: [Box<dyn Engine>; 2] = [Box::new(gpu), Box::new(cpu)];
+        let outcome = compare_relay(&mut engines, &params, size, &looks);
+        prop_assert!(outcome.is_ok(), "{:?}", outcome);
+    }
+
+    #[test]
+    fn what_is_made_of_a_stream_is_that_of_the_reference(
+        (params, size, drift, pairs) in streams(),
+    ) {
+        let params = supported(params);
+        let spec = PairSpec::rectified(size.0, size.1);
+        let Some(mut gpu) = engine(&params, &spec, WHOLE) else { return Ok(()) };
+        let outcome = compare_stream(&mut gpu, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, drift, size);
+        let cpu = CpuEngine::new(&params, &spec, CpuOptions::default()).unwrap();
+        let mut engines: [Box<dyn Engine>; 2] = [Box::new(gpu), Box::new(cpu)];
+        let outcome = compare_relay_of(&mut engines, &params, drifting(size, drift, pairs));
+        prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, drift, size);
+    }
+}
+
+/// Pairs in flight and what filters remember are not lost with the device.
+#[test]
+fn the_cpu_goes_on_when_the_device_fails() {
+    let smoothing = Smoothing { weight_256: 100, guard_16: 40 };
+    let params =
+        usual().with_smoothing(Some(smoothing)).with_evidence(Some(Evidence { strict: false }));
+    let size = (120, 40);
+    let pairs = PairSpec::rectified(size.0, size.1);
+    let Some(mut engine) = engine(&params, &pairs, WHOLE) else { return };
+    let looks =
+        [NOISY, POOR, NOISY, POOR, NOISY, CONSTANT].map(|look| Look { levels: 100, ..look });
+    let mut expected = parity::expected(&params, size, &looks).into_iter();
+    let mut check = |engine: &mut WebGpuEngine| {
+        let matched = engine.collect().unwrap().expect("a pair in flight");
+        let expected = expected.next().unwrap();
+        assert_eq!(matched.disparity.values(), expected.map.values());
+    };
+    for (number, pair) in parity::stream(size, &looks).enumerate() {
+        engine.submit(pair).unwrap();
+        if number == 2 {
+            engine.lose_device();
+        }
+        if number > 0 {
+            check(&mut engine);
+        }
+    }
+    check(&mut engine);
+    assert!(engine.description().starts_with("CPU"), "{}", engine.description());
+}
+
+/// One pixel, one row, one column, and rows of no whole word.
+#[test]
+fn tiny_and_narrow_pictures() {
+    for size in [(1, 1), (1, 9), (9, 1), (3, 2), (33, 31), (70, 33)] {
+        for options in [WHOLE, BANDS, SHARED] {
+            compare(&usual(), size, &[options], &[NOISY, CONSTANT, POOR]).unwrap();
+        }
+    }
+}
+
+/// Ranges about the number of candidates of a word, of a lane and of a group of lanes, and of all that there may be.
+#[test]
+fn ranges_around_the_lanes() {
+    for count in [1, 3, 4, 5, 31, 33, 64, 65, 127, 129, 257, 1024] {
+        let params = usual().with_range(DisparityRange { min: -2, count });
+        compare(&params, (90, 5), &[WHOLE, SHARED], &[NOISY]).unwrap();
+    }
+}
+
+#[test]
+fn what_shaders_cannot_do_is_refused_by_name() {
+    let mutual = Cost::MutualInformation { truncation: 60 };
+    let wide = Cost::Ad { truncation: 20, window: 3 };
+    for (params, name) in [
+        (usual().with_cost(mutual), "`mi`"),
+        (usual().with_cost(wide), "`ad_window`"),
+        (usual().with_paths(Paths::Sixteen), "`paths=16`"),
+        (usual().with_paths(Paths::None), "`paths=0`"),
+    ] {
+        let made =
+            WebGpuEngine::new(&params, &PairSpec::rectified(64, 48), WHOLE, CpuOptions::default());
+        let Err(error) = made else { panic!("{name} is not refused") };
+        if error.downcast_ref::<NoDevice>().is_none() {
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains("engine=cpu"), "{text}");
+        }
+    }
+}
+
+/// A fault in any shader is noticed: each of these changes one, and the maps of a pair must differ.
+#[test]
+fn broken_shaders_are_noticed() {
+    let params = usual()
+        .with_cost(COMBINED)
+        .with_range(DisparityRange { min: 0, count: 40 })
+        .with_window(Some(Window { side: 5, by_texture: true }))
+        .with_prior(Some(Prior { levels: 2, strength: 8 }))
+        .with_surface(true)
+        .with_p2_guide(Guide::Smoothed)
+        .with_confidence(Some(60))
+        .with_evidence(Some(Evidence { strict: false }))
+        .with_spatial(Some(Spatial { reach: 5 }))
+        .with_speckle(Some(Speckle { size: 30, range_16: 16 }));
+    let size = (150, 70);
+    let looks = [
+        Look { seed: 3, levels: 12, step: 3, shift: 7, noise: 25, white: true },
+        Look { seed: 8, levels: 5, step: 1, shift: 4, noise: 40, white: false },
+    ];
+    compare(&params, size, &[WHOLE, BANDS], &looks).unwrap();
+    for (what, options, text, instead) in [
+        ("half", WHOLE, "(sum + 2u) >> 2u", "sum >> 2u"),
+        ("smooth", WHOLE, "var sum = 8u;", "var sum = 0u;"),
+        ("compute_features", WHOLE, "is_centre || number == CENSUS_BITS", "number >= 9u"),
+        (
+            "compute_blends",
+            WHOLE,
+            "min(3u * threshold - min(range",
+            "min(4u * threshold - min(range",
+        ),
+        ("expect", WHOLE, "(2 * own + 8) >> 4u", "(2 * own) >> 4u"),
+        ("compute_costs", WHOLE, "INTENSITY_WEIGHT * min(", "0u * min("),
+        ("compute_costs: window", WHOLE, "max(id.y + k, RADIUS)", "max(id.y, RADIUS)"),
+        ("compute_costs: prior", WHOLE, "distances(d + 1, e)", "distances(d, e)"),
+        ("aggregate_paths", WHOLE, "+ vec4<u32>(P1)", "+ vec4<u32>(P1 + 1u)"),
+        ("aggregate_paths: surface", WHOLE, "slant > 0", "slant < 0"),
+        ("aggregate_paths: bands", BANDS, "band.goes_on != 0u", "false"),
+        (
+            "select_disparities",
+            WHOLE,
+            "let least = best >> 10u;",
+            "let least = (best >> 10u) + 9u;",
+        ),
+        ("select_disparities: right", WHOLE, "~keys[c]", "~keys[0]"),
+        ("check_consistency", WHOLE, "- k) <= LEFT_RIGHT", "- k) < LEFT_RIGHT"),
+        ("check_consistency: saturated", WHOLE, "levels.x >= WHITE &&", "levels.x > 255u &&"),
+        ("filter_confidence", WHOLE, "min((greatest - value) >> 3u, 15)", "0"),
+        ("filter_median", WHOLE, "(count - 1) / 2", "count / 2"),
+        ("filter_speckle", WHOLE, "joins_left(i) && joins_up(i - 1u)", "joins_left(i)"),
+        ("filter_spatial", WHOLE, "let over = sum + pairs;", "let over = sum;"),
+        ("lanes", WHOLE, "subgroupShuffleDown(number, 1u)", "number"),
+        ("lanes without subgroups", SHARED, "slot ^ apart", "slot"),
+        ("texture", WHOLE, "443u", "343u"),
+        ("filter_evidence", WHOLE, "9u * (2u * threshold - 5u)", "5u * (2u * threshold - 5u)"),
+        ("filter_evidence: rays", WHOLE, "off <= tolerance", "off > tolerance"),
+        ("pack", WHOLE, "(values.y << 16u)", "(values.x << 16u)"),
+    ] {
+        let options = WebGpuOptions { mutation: Some((text, instead)), ..options };
+        if engine(&params, &PairSpec::rectified(size.0, size.1), options).is_none() {
+            return;
+        }
+        assert!(compare(&params, size, &[options], &looks).is_err(), "{what}: {text}");
+    }
+}
