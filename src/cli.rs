@@ -311,6 +311,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub verify: bool,
 
+    /// Write a JSON file with the speeds of this machine for the usual sizes, to be sent to stereod's authors
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "json", "multiprocessors", "verify"])]
+    pub report: Option<PathBuf>,
+
     /// Number of the GPU's multiprocessors to use: one number, or several (8,16,auto) for a table of the
     /// speeds of GPUs of these sizes
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = "Engine")]

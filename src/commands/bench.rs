@@ -3,10 +3,11 @@
 mod report;
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::prepare::fit::{self, collect, of_next_turn, pairs_for, stream};
 use super::prepare::ranging;
@@ -15,9 +16,10 @@ use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
 use crate::observe::range::Spare;
-use crate::settings::Loaded;
+use crate::settings::{Loaded, Size};
 use report::{Measured, Report, table};
 use stereod_core::engine::{self, Choice, Engine};
+use stereod_core::files;
 use stereod_core::frame::{Matched, StageTime, StereoPair};
 use stereod_core::matching::{History, Params};
 use stereod_core::memory::Budget;
@@ -30,7 +32,14 @@ const WARM_UP: u32 = 3;
 /// Fewest pairs of a rate with several in flight.
 const SUSTAINED: u32 = 100;
 
+/// Sizes and disparities of a report of a machine.
+const USUAL: [((usize, usize), i64); 3] =
+    [((640, 480), 64), ((1280, 720), 128), ((1920, 1080), 128)];
+
 pub fn run(args: BenchArgs) -> Result<(), Error> {
+    if let Some(path) = &args.report {
+        return report_machine(&args, path);
+    }
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings.engine;
     let reports = match &args.multiprocessors[..] {
@@ -57,6 +66,38 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         (several, true) => format!("{}\n", several.iter().map(Report::json).collect::<Value>()),
         (several, false) => table(several),
     })
+}
+
+/// Writes the speeds of this machine. The smallest size is compared with the reference, too.
+fn report_machine(args: &BenchArgs, path: &Path) -> Result<(), Error> {
+    files::check_writable(path)?;
+    let mut speeds = Vec::new();
+    let mut text = String::new();
+    for ((width, height), disparities) in USUAL {
+        let mut flags = args.flags();
+        flags.put("matching", "disparities", "--disparities", Some(disparities));
+        let loaded = load(&args.common, flags)?;
+        let size = Size { width, height };
+        let args = BenchArgs { size, verify: speeds.is_empty(), ..args.clone() };
+        let report = report(&args, &loaded, loaded.settings.engine.multiprocessors)?;
+        text += &report.text();
+        speeds.push(report.json());
+    }
+    let json = json!({
+        "stereod": env!("CARGO_PKG_VERSION"),
+        "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        "processor": processor(),
+        "speeds": speeds,
+    });
+    files::write_whole(path, format!("{json:#}\n").as_bytes())?;
+    print(text)
+}
+
+/// The processor's name, as Linux tells it.
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// Measures with this number of a GPU's multiprocessors.

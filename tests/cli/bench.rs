@@ -32,6 +32,15 @@ fn bench_reports_shares_and_the_time_per_cell_and_path() {
     assert!((number(&json[of_pair]) - total * 1e6 / 196_608.0).abs() < 0.01, "{json}");
     assert!(number(&json[of_paths]) < number(&json[of_pair]), "{json}");
 
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("machine.json");
+    let report = ["bench", "--engine", "cpu", "--preset", "fast", "--repeat", "1", "--report"];
+    let text = prints(&[&report[..], &[path.to_str().unwrap()]].concat());
+    assert!(text.contains("1920x1080, 128 disparities"), "{text}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert!(report["speeds"][0]["identical_pixels"].is_u64(), "{report}");
+    assert!(report["speeds"][2]["total_ms"].is_f64(), "{report}");
+
     let local = prints(&[&SMALL[..], &["--paths", "0"]].concat());
     assert!(!local.contains("a cell and path"), "{local}");
 }
