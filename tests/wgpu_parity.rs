@@ -238,6 +238,7 @@ fn what_shaders_cannot_do_is_refused_by_name() {
         if error.downcast_ref::<NoDevice>().is_none() {
             let text = error.to_string();
             assert!(text.contains(name) && text.contains("engine=cpu"), "{text}");
+            assert!(text.contains("cannot match with"), "{text}");
         }
     }
 }

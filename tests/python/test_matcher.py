@@ -35,6 +35,18 @@ def test_the_disparity_of_a_known_scene(scene):
     assert (d.left == left).all() and (d.right == right).all()
 
 
+def test_every_engine_gives_the_same_disparities(scene):
+    left, right, _ = scene
+    expected = stereod.Matcher(**CPU)(left, right)
+    matcher = stereod.Matcher(engine="wgpu", disparities=32)
+    try:
+        d = matcher(left, right)
+    except stereod.Error as error:
+        assert "Vulkan" in str(error)
+        pytest.skip(str(error))
+    assert (d.raw == expected.raw).all() and (d.confidence == expected.confidence).all()
+
+
 def test_arrays_of_every_layout_are_taken_and_other_kinds_refused(scene):
     left, right, _ = scene
     matcher = stereod.Matcher(**CPU)

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::names("kind", "auto", &["auto", "cuda", "wgpu", "cpu"])
         .flag(ENGINE, "--engine", "ENGINE")
         .help("Processor that matches.")
-        .about(&["The GPU if there is one, else the CPU", "An NVIDIA GPU, or fail", "A GPU of any maker, through Vulkan, Metal or Direct3D 12, or fail", "The CPU"]),
+        .about(&["The GPU if there is one, else the CPU", "An NVIDIA GPU, or fail", "A GPU of any maker, through Vulkan, or fail", "The CPU"]),
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
         .help("Threads of the CPU engine; 0 means one per core."),

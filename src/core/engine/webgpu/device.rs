@@ -1,4 +1,4 @@
-//! A device of a graphics API that wgpu reaches (Vulkan, Metal, Direct3D 12), for computing.
+//! A device of a graphics API that wgpu reaches (Vulkan), for computing.
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,8 +37,20 @@ pub struct WebGpuDevice {
     pub is_software: bool,
 }
 
-/// The devices, the preferred one first.
+/// Whether to look for a GPU at all. Asking the drivers takes a tenth of a second, and on Linux only devices with a
+/// node of their own are GPUs.
+pub(super) fn may_have_gpu() -> bool {
+    let is_node =
+        |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("renderD");
+    let nodes = std::fs::read_dir("/dev/dri");
+    !cfg!(target_os = "linux") || nodes.is_ok_and(|all| all.flatten().any(is_node))
+}
+
+/// The GPUs, the preferred one first, then software if there is a GPU.
 pub fn list() -> Vec<WebGpuDevice> {
+    if !may_have_gpu() {
+        return Vec::new();
+    }
     let device = |adapter: &Adapter| {
         let info = adapter.get_info();
         let driver = format!("{} {} {}", info.backend, info.driver, info.driver_info);
@@ -70,7 +82,7 @@ fn adapters() -> Vec<Adapter> {
 #[derive(Debug, thiserror::Error)]
 pub enum NoDevice {
     #[error(
-        "there is no device with a driver for Vulkan, Metal or Direct3D 12 (Debian's mesa-vulkan-drivers has them for AMD and Intel)"
+        "there is no device with a Vulkan driver (Debian's mesa-vulkan-drivers has those of AMD, Intel and the Raspberry Pi)"
     )]
     None,
     #[error("{name} refuses: {reason}")]

@@ -311,5 +311,7 @@ fn check(params: &Params) -> anyhow::Result<()> {
         (_, count @ (0 | 16)) => format!("`paths={count}`"),
         _ => return Ok(()),
     };
-    bail!("the wgpu engine has no {missing}; use `engine=cpu`, or `cuda` on an NVIDIA GPU")
+    bail!(
+        "the wgpu engine cannot match with {missing}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
+    )
 }

@@ -1,5 +1,5 @@
-//! The engine for any GPU: the stages of [`crate::matching`] as compute shaders (WGSL), which wgpu runs through Vulkan,
-//! Metal or Direct3D 12. It gives the same bytes as the other engines.
+//! The engine for any GPU: the stages of [`crate::matching`] as compute shaders (WGSL), which wgpu runs through Vulkan.
+//! It gives the same bytes as the other engines.
 //!
 //! The device has the stages from the pyramid to the spatial filter. The filters with memory, hole filling, the
 //! spatio-temporal stage and rectification are those of the CPU engine ([`WholeMap`]), which runs while the device

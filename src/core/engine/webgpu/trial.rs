@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::device::Gpu;
+use super::device::{Gpu, may_have_gpu};
 use super::{WebGpuEngine, WebGpuOptions};
 use crate::engine::cuda::{Cache, Key};
 use crate::engine::{Engine, Options, PairSpec, Tiling};
@@ -23,7 +23,7 @@ pub fn faster(
     options: &Options,
 ) -> Box<dyn Engine> {
     // Tiles are for the memory of the CPU; raw pairs need the memory of their sources.
-    if cpu.layout().is_some() || options.tiling != Tiling::Auto {
+    if cpu.layout().is_some() || options.tiling != Tiling::Auto || !may_have_gpu() {
         return cpu;
     }
     let mut cpu = cpu;
