@@ -116,7 +116,14 @@ def test_the_python_reader_of_mcap_sees_the_recorded_numbers(recording):
         assert (left_camera.width, left_camera.height, list(left_camera.k)[0]) == (WIDTH, HEIGHT, FOCAL)
         # image_geometry's StereoCameraModel asserts one frame, because P of the right camera counts from the left one.
         assert {message.header.frame_id for message in messages.values()} == {"left_optical_frame"}
-    [transform] = found["/tf_static"][0].transforms
+    [upright, transform] = found["/tf_static"][0].transforms
+    assert upright.header.frame_id == "stereo_link" and upright.child_frame_id == "left_optical_frame"
+    # A point one metre ahead of the camera lies along x, one to the right along -y, one below along -z (REP 103).
+    q = upright.transform.rotation
+    turn = np.array([[1 - 2 * (q.y**2 + q.z**2), 2 * (q.x * q.y - q.z * q.w), 2 * (q.x * q.z + q.y * q.w)],
+                     [2 * (q.x * q.y + q.z * q.w), 1 - 2 * (q.x**2 + q.z**2), 2 * (q.y * q.z - q.x * q.w)],
+                     [2 * (q.x * q.z - q.y * q.w), 2 * (q.y * q.z + q.x * q.w), 1 - 2 * (q.x**2 + q.y**2)]])
+    np.testing.assert_allclose(turn, [[0, 0, 1], [-1, 0, 0], [0, -1, 0]], atol=1e-12)
     assert transform.header.frame_id == "left_optical_frame" and transform.child_frame_id == "right_optical_frame"
     assert transform.transform.translation.x == pytest.approx(BASELINE)
 

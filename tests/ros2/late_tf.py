@@ -67,6 +67,7 @@ qos = Qos(Policy.Reliability.Reliable(0), Policy.Durability.TransientLocal, Poli
 reader = DataReader(participant, Topic(participant, "rt/tf_static", TFMessage, qos=qos), qos=qos)
 while not (messages := reader.take()):
     time.sleep(0.05)
-(transform,) = messages[0].transforms
+upright, transform = messages[0].transforms
+assert (upright.header.frame_id, upright.child_frame_id) == ("stereo_link", "left_optical_frame")
 moved = transform.transform.translation
 print(transform.header.frame_id, transform.child_frame_id, moved.x, moved.y, moved.z)

@@ -28,6 +28,10 @@ use self::Needs::{Confidence, Geometry, Nothing};
 /// image_geometry).
 const FRAME: &str = "left_optical_frame";
 
+/// Frame above the cameras', as robots count: x forward, y to the left, z up (REP 103). Its origin is that of the left
+/// camera.
+const BODY_FRAME: &str = "stereo_link";
+
 /// Frame of the right camera, which only the transform has.
 const RIGHT_FRAME: &str = "right_optical_frame";
 
@@ -361,11 +365,14 @@ fn region(cdr: &mut Cdr, (width, height): (usize, usize)) {
     cdr.u32(0).u32(0).u32(height as u32).u32(width as u32).u8(0);
 }
 
-/// Returns the place of the right camera in the frame of the left one.
+/// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one.
 fn transform(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
-    let mut cdr = Cdr::with_room(128);
-    cdr.length(1);
+    let mut cdr = Cdr::with_room(256);
+    cdr.length(2);
+    header(&mut cdr, stamp, BODY_FRAME);
+    // Forward, x, is the camera's z; left, y, its -x; up, z, its -y.
+    cdr.text(FRAME).f64s(&[0.0, 0.0, 0.0]).f64s(&[-0.5, 0.5, -0.5, 0.5]);
     header(&mut cdr, stamp, FRAME);
     cdr.text(RIGHT_FRAME).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
     Ok(cdr.finish())
