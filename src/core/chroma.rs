@@ -177,6 +177,11 @@ impl Chroma {
         self.through.as_ref().map_or(self.raw.size, |through| through.size())
     }
 
+    /// Reports whether no pixel has a colour: a grey image that came through a codec for colours.
+    pub fn is_neutral(&self) -> bool {
+        self.raw.samples.iter().flatten().all(|&difference| difference.abs_diff(NONE[0]) <= 1)
+    }
+
     /// Returns the differences of the image.
     pub fn plane(&self) -> &ChromaPlane {
         let Some(through) = &self.through else { return &self.raw };

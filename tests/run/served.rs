@@ -598,7 +598,9 @@ fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     assert_eq!(served.foxglove("", other).err(), Some(403));
     assert_eq!(served.open("/foxglove", &[]).err(), Some(400), "it has no subprotocol");
     let mut looker = served.foxglove("", &own).unwrap();
-    assert_eq!(next_text(&mut looker, "serverInfo")["capabilities"], json!([]));
+    let info = next_text(&mut looker, "serverInfo");
+    assert_eq!(info["capabilities"], json!([]));
+    assert!(info["sessionId"].as_str().is_some_and(|id| id.contains('-')), "{info}");
     send(&mut looker, &json!({ "op": "setParameters", "parameters": [] }));
     let refused = next_text(&mut looker, "status");
     assert!(refused["message"].as_str().unwrap().contains("token"), "{refused}");

@@ -14,7 +14,7 @@ mod viewers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use hyper::body::Bytes;
@@ -82,6 +82,8 @@ struct Shared {
     held: Arc<Semaphore>,
     /// Time 0 of the server's clock.
     start: Instant,
+    /// Tells this run from others.
+    session: String,
 }
 
 /// The newest pair, and its messages once a client has asked for them.
@@ -113,6 +115,11 @@ impl Newest {
     }
 }
 
+fn session() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x}", now.as_nanos(), std::process::id())
+}
+
 impl Live {
     pub fn new(source: Source) -> Self {
         let tuned = watch::Sender::new(source.tuned.clone());
@@ -127,6 +134,7 @@ impl Live {
             makers: Workers::new(MADE),
             held: Arc::new(Semaphore::new(HELD)),
             start: Instant::now(),
+            session: session(),
         }))
     }
 

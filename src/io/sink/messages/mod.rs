@@ -16,6 +16,7 @@ pub use schema::{definition, full_name};
 use crate::sink::StreamInfo;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::Colouring;
+use stereod_core::chroma;
 use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
@@ -191,10 +192,17 @@ fn image(
     cdr.u32((pixel_bytes * width) as u32).bytes(fill);
 }
 
-/// Returns a view as `mono8` or, if it has colours, as `rgb8`.
+/// Returns a view as `mono8` or, if it has colours, as `rgb8`. Video of a grey camera has colour differences, but none
+/// that says anything, and three times the bytes.
 fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
     let size = (view.width(), view.height());
     match view.chroma() {
+        Some(chroma) if chroma.is_neutral() => {
+            let grey = |&luma: &u8| chroma.coding().rgb(luma, chroma::NONE)[0];
+            image_message(size, ("mono8", 1), stamp, |out| {
+                out.extend(view.pixels().iter().map(grey))
+            })
+        }
         Some(_) => image_message(size, ("rgb8", 3), stamp, |out| {
             let start = out.len();
             out.resize(start + 3 * size.0 * size.1, 0);
@@ -385,6 +393,26 @@ fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
+    use stereod_core::pool::{Pool, Pooled};
+
+    #[test]
+    fn a_grey_camera_behind_a_codec_is_sent_as_grey() {
+        let view = |differences: [u8; 2]| {
+            let samples = Pooled::unpooled(vec![differences; 2]);
+            let plane = ChromaPlane::new((4, 2), [1, 1], samples);
+            // Video range: 126 is 50 % grey.
+            let coding = ColourCoding::new(0.2126, 0.0722, false);
+            let chroma = Chroma::new(coding, plane, Pool::new());
+            picture(&Image::from_vec(4, 2, vec![126; 8]).with_chroma(Some(chroma)), Duration::ZERO)
+        };
+        let has = |message: &[u8], text: &str| {
+            message.windows(text.len()).any(|at| at == text.as_bytes())
+        };
+        let grey = view([128, 127]);
+        assert!(has(&grey, "mono8") && grey.ends_with(&[128; 8]), "{grey:?}");
+        assert!(has(&view([140, 128]), "rgb8"));
+    }
 
     #[test]
     fn the_layout_for_viewers_shows_topics_that_are_sent() {

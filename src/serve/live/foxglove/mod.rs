@@ -72,7 +72,9 @@ impl Client<'_> {
         let mut due = interval(DIAGNOSTICS_EVERY);
         due.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let may_change = self.connection.rights.may_change;
-        self.connection.send(text::server_info(&self.live.0.source.name, may_change)).await?;
+        let shared = &self.live.0;
+        let info = text::server_info(&shared.source.name, may_change, &shared.session);
+        self.connection.send(info).await?;
         self.advertise(vec![DIAGNOSTICS]).await?;
         // The senders live as long as the page, so no change is an error.
         loop {

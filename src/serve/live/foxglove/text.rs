@@ -68,13 +68,15 @@ pub(super) struct Subscription {
     pub(super) channel: usize,
 }
 
-pub(super) fn server_info(source: &str, may_change: bool) -> String {
+/// `session` tells viewers whether a server that is back is the same run.
+pub(super) fn server_info(source: &str, may_change: bool, session: &str) -> String {
     let capabilities: &[&str] =
         if may_change { &["parameters", "parametersSubscribe"] } else { &[] };
     json!({
         "op": "serverInfo",
         "name": format!("stereod {}: {source}", env!("CARGO_PKG_VERSION")),
         "capabilities": capabilities,
+        "sessionId": session,
         "supportedEncodings": [],
         "metadata": {},
     })
