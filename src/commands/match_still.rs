@@ -25,7 +25,7 @@ use stereod_core::settings::Origin;
 use stereod_core::{engine, files};
 use stereod_io::sink::colour::{ColourRange, ColourScale};
 use stereod_io::sink::still::{
-    Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
+    About, Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
 };
 use stereod_io::source::spec::SourceSpec;
 
@@ -195,6 +195,7 @@ impl Outcome<'_> {
             geometry,
             depth: geometry.filter(|_| settings.output.depth).map(|_| settings.output.depth_unit()),
             confidence: confidence.as_ref(),
+            about: About { source: &self.stills.name(), ..About::default() },
         };
         if still.depth.is_none() && format == StillFormat::Png {
             Encoding::for_range(range).report("PNG files");

@@ -47,6 +47,12 @@ impl Stills {
         Ok(Self { files, packing, swap, tone, orient })
     }
 
+    /// Returns the names of the files.
+    pub fn name(&self) -> String {
+        let [left, right] = self.files_of_eyes().map(|file| file.display().to_string());
+        if left == right { left } else { format!("{left} + {right}") }
+    }
+
     /// Reads the intensity of both views, each reduced to 8 bits by itself.
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
