@@ -79,7 +79,8 @@ impl Timecode {
     /// Reads the time code of a still image in OpenEXR, or that of the first frame of an MP4 or QuickTime video;
     /// `None` if it has none. `rate`: frames a second of the source, if the file does not state it.
     pub fn read(path: &Path, rate: Option<f64>) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
+        // A pipe can be read once only.
+        let mut file = path.is_file().then(|| File::open(path).ok())??;
         let mut head = [0; 8];
         file.read_exact(&mut head).ok()?;
         match head {

@@ -51,3 +51,30 @@ fn numbers_of_frames_survive() {
         assert!(content.windows(tag.len()).any(|bytes| bytes == tag), "{video}");
     }
 }
+
+#[test]
+fn squeezed_views_have_the_disparities_of_the_whole_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    walls(folder.path(), 1);
+    let views = ["left00.png", "right00.png"]
+        .map(|name| image::open(folder.path().join(name)).unwrap().to_luma8());
+    let (width, height) = views[0].dimensions();
+    let both = image::GrayImage::from_fn(width, height, |x, y| {
+        let (view, x) = (&views[(2 * x / width) as usize], x % (width / 2));
+        let [a, b] = [2 * x, 2 * x + 1].map(|x| u16::from(view.get_pixel(x, y)[0]));
+        image::Luma([((a + b) / 2) as u8])
+    });
+    both.save(folder.path().join("half.png")).unwrap();
+    let half = ["match", "--side-by-side", "half.png", "--half", "-d", "64", "-o", "map.png"];
+    let (status, _, stderr) = run(folder.path(), &half);
+    assert_eq!(status, 0, "{stderr}");
+    let map = image::open(folder.path().join("map.png")).unwrap().to_luma16();
+    assert_eq!(map.dimensions(), (width, height));
+    for (x, expected) in [(60, 10.0), (180, 52.0)] {
+        let found = f64::from(map.get_pixel(x, 48)[0]) / 256.0;
+        assert!((found - expected).abs() < 0.6, "{x}: {found}");
+    }
+    let whole = ["match", "left00.png", "right00.png", "--half", "-o", "map.png"];
+    let (status, _, stderr) = run(folder.path(), &whole);
+    assert!(status == 2 && stderr.contains("--side-by-side"), "{stderr}");
+}

@@ -28,7 +28,12 @@ pub(super) fn open(
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
     let [input] = camera::inputs([stream], layout, options)?;
-    let how = if layout == ViewLayout::SideBySide { "side by side" } else { "top-bottom" };
+    let how = match layout {
+        ViewLayout::Whole | ViewLayout::SideBySide => "side by side",
+        ViewLayout::TopBottom => "top-bottom",
+        ViewLayout::HalfSideBySide => "half side by side",
+        ViewLayout::HalfTopBottom => "half top-bottom",
+    };
     let description = format!("{} ({how})", input.short_name());
     let timing = input.own_timing(options.picture_rate);
     let own = input.clone();
