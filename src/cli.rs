@@ -19,7 +19,7 @@ pub use batch::BatchArgs;
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 pub use evaluate::EvaluateArgs;
-pub use flags::{Common, Computation, FlagLayer, RigFlags};
+pub use flags::{Common, Computation, FlagLayer, RigFlags, Strict};
 use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
 use source::TopicArgs;
@@ -53,7 +53,7 @@ Examples:
   stereod bench --size 1280x720 --disparities 128
 
 `stereod COMMAND --help` explains each command, `stereod COMMAND --help-all` each of its flags. Exit status: 0 done, 1 failed, 2 wrong usage or \
-configuration.";
+configuration, 5 a warning about the two views with --strict.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -190,6 +190,9 @@ pub struct RunArgs {
     #[command(flatten, next_help_heading = "Output")]
     pub outputs: SettingFlags<OUTPUT>,
 
+    #[command(flatten, next_help_heading = "Output")]
+    pub strict: Strict,
+
     #[command(flatten)]
     pub rig: RigFlags,
 
@@ -262,6 +265,9 @@ pub struct MatchArgs {
     /// Match with the plain reference as well (slow), and fail if the two differ
     #[arg(long)]
     pub verify: bool,
+
+    #[command(flatten)]
+    pub strict: Strict,
 
     #[command(flatten)]
     pub rig: RigFlags,

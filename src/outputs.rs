@@ -125,7 +125,8 @@ pub static OUTPUTS: [Output; 10] = [
         pieces: &[("pictures", "pictures")],
         kind: Kind::Folder(&PICTURES, |place, to| {
             let format = to.output.pictures_format;
-            boxed(Pictures::create(place, &to.stream, to.output.quantity(), format))
+            let pictures = Pictures::create(place, &to.stream, to.output.quantity(), format)?;
+            boxed(Ok(pictures.of_source(&to.source)))
         }),
     },
     Output {
@@ -146,6 +147,8 @@ pub struct Setup {
     pub calibration: Vec<(String, Vec<u8>)>,
     pub colouring: LiveColouring,
     pub output: settings::Output,
+    /// The source in words.
+    pub source: String,
 }
 
 fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {

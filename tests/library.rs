@@ -86,6 +86,8 @@ fn images_of_all_kinds_give_the_same_disparity() {
         to[..SIZE.0].copy_from_slice(from);
     }
     let rgb: Vec<u8> = left.iter().flat_map(|&grey| [grey; 3]).collect();
+    let borrowed = ImageRef::from_rgb(&rgb, SIZE.0, SIZE.1).unwrap();
+    assert!(matches!(ImageRef::from_rgb(&rgb[1..], SIZE.0, SIZE.1), Err(Error::Size(_))));
     let rgb = ImageBuf::from_rgb(&rgb, SIZE.0, SIZE.1).unwrap();
     let file = tempfile::tempdir().unwrap();
     let path = file.path().join("left.png");
@@ -94,6 +96,7 @@ fn images_of_all_kinds_give_the_same_disparity() {
     assert_eq!((read.width(), read.height(), read.pixels()), (SIZE.0, SIZE.1, &left[..]));
     for view in [
         ImageRef::with_stride(&padded, SIZE.0, SIZE.1, SIZE.0 + 5).unwrap(),
+        borrowed,
         (&rgb).into(),
         (&read).into(),
     ] {
@@ -101,7 +104,17 @@ fn images_of_all_kinds_give_the_same_disparity() {
         assert_eq!(found.map().values(), expected.map().values());
     }
     let deep: Vec<u16> = left.iter().map(|&grey| u16::from(grey) * 257).collect();
+    let borrowed = ImageRef::from_16_bit(&deep, SIZE.0, SIZE.1).unwrap();
+    let mut values = vec![0; SIZE.0 * SIZE.1];
+    matcher.compute_into(borrowed, image(&right), &mut values).unwrap();
+    assert!(matches!(
+        matcher.compute_into(borrowed, image(&right), &mut values[1..]),
+        Err(Error::Size(_))
+    ));
+    assert!(matches!(ImageRef::from_16_bit(&deep[1..], SIZE.0, SIZE.1), Err(Error::Size(_))));
     let deep = ImageBuf::from_16_bit(&deep, SIZE.0, SIZE.1).unwrap();
+    let found = matcher.compute(&deep, image(&right)).unwrap();
+    assert_eq!(found.map().values(), values);
     let off = deep.pixels().iter().zip(&left).filter(|(a, b)| a.abs_diff(**b) > 8).count();
     assert!(off * 50 < left.len(), "{off} pixels of a high contrast were changed");
     #[cfg(feature = "image")]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use common::maps::{Random, matched, random_values};
 use stereod::DisparityRange;
 use stereod_core::picture::numbers::Quantity;
+use stereod_io::labels::Labels;
 use stereod_io::sink::colour::{ColourMap, ColourRange};
 use stereod_io::sink::colouring::{Colouring, LiveColouring};
 use stereod_io::sink::pictures::Pictures;
@@ -60,6 +61,7 @@ fn memory_does_not_grow() {
         has_colour: false,
         clock: None,
         stages: StagesInTime::default(),
+        labels: Labels::default(),
     };
     let quantity = Quantity::Disparity;
     let colouring = Colouring { map: ColourMap::Turbo, span: ColourRange::ADAPTIVE };

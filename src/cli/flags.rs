@@ -262,6 +262,15 @@ where
     })
 }
 
+/// Whether warnings fail a command.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Strict {
+    /// Exit with status 5 if a warning about the two views still holds at the end: rows, order, moments,
+    /// brightness, disparities beyond the range
+    #[arg(long, hide_short_help = true)]
+    pub strict: bool,
+}
+
 /// Flags that every command with settings takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Configuration and logs")]

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use super::flags::{FlagLayer, SettingFlags};
 use crate::settings::Size;
-use stereod_core::settings::row::{CAMERAS, PAIRING, PART, PICTURES};
+use stereod_core::settings::row::{CAMERAS, PACKING, PAIRING, PART, PICTURES};
 use stereod_io::source::excerpt::Frames;
 use stereod_io::source::spec::SourceSpec;
 
@@ -65,6 +65,9 @@ pub struct SourceArgs {
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
     #[arg(hide_short_help = true)]
     pub top_bottom: Option<OsString>,
+
+    #[command(flatten)]
+    pub packing: SettingFlags<PACKING>,
 
     #[command(flatten)]
     pub recording: RecordingArgs,
@@ -195,6 +198,9 @@ pub struct PairArgs {
     pub swap: bool,
 
     #[command(flatten, next_help_heading = "Source")]
+    pub packing: SettingFlags<PACKING>,
+
+    #[command(flatten, next_help_heading = "Source")]
     pub pictures: SettingFlags<PICTURES>,
 }
 
@@ -213,6 +219,7 @@ impl PairArgs {
 
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.put("source", "swap", "--swap", self.swap.then_some(true));
+        layer.add(&self.packing);
         layer.add(&self.pictures);
     }
 }
@@ -238,6 +245,7 @@ impl SourceArgs {
         layer.add(&self.part.times);
         layer.add(&self.pairing);
         layer.add(&self.cameras);
+        layer.add(&self.packing);
         layer.add(&self.pictures);
         let side = |side: fn(Size) -> usize| self.demo_size.map(|size| side(size) as i64);
         layer.put("demo", "width", "--demo-size", side(|size| size.width));

@@ -2,6 +2,7 @@
 
 use std::{fmt, io};
 
+use crate::observe::told::Warnings;
 use crate::settings;
 use crate::telemetry::logs;
 use stereod_core::matching::ParamsError;
@@ -20,6 +21,8 @@ pub enum Error {
     Failed(anyhow::Error),
     /// A signal ended the work early; the exit status names it.
     Stopped(anyhow::Error, u8),
+    /// A warning of the pair check still held at the end, with `--strict`.
+    Warned(anyhow::Error),
     /// An input of a batch is missing or damaged, or a piece of it is empty; the exit status says which.
     Input(anyhow::Error, u8),
 }
@@ -29,6 +32,9 @@ pub const BAD_INPUT: u8 = 3;
 
 /// Exit status of a piece of a batch if the input ends before it.
 pub const EMPTY_PIECE: u8 = 4;
+
+/// Exit status if a warning of the pair check still held at the end, with `--strict`.
+pub const WARNED: u8 = 5;
 
 /// A message of several lines.
 #[derive(Debug, thiserror::Error)]
@@ -80,16 +86,18 @@ impl Error {
         let (Error::Usage(error)
         | Error::Failed(error)
         | Error::Stopped(error, _)
+        | Error::Warned(error)
         | Error::Input(error, _)) = self;
         error
     }
 
-    /// Returns the exit status of the process: 1 failed, 2 wrong usage or configuration, 128 plus
-    /// the number of the signal that ended it.
+    /// Returns the exit status of the process: 1 failed, 2 wrong usage or configuration, 5 warnings with
+    /// `--strict`, 128 plus the number of the signal that ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Failed(_) => 1,
             Error::Usage(_) => 2,
+            Error::Warned(_) => WARNED,
             Error::Stopped(_, status) | Error::Input(_, status) => *status,
         }
     }
@@ -100,7 +108,7 @@ impl fmt::Display for Error {
         let text = joined(self.cause());
         let text = match self {
             Error::Failed(_) | Error::Stopped(..) | Error::Input(..) => settings::with_flags(&text),
-            Error::Usage(_) => text,
+            Error::Usage(_) | Error::Warned(_) => text,
         };
         // Libraries quote their input.
         f.write_str(&redact(&text))
@@ -128,6 +136,16 @@ fn joined(error: &anyhow::Error) -> String {
         text.push_str("; raise the limit of this process (ulimit -n)");
     }
     text
+}
+
+/// With `--strict`, fails if a warning of the pair check still holds.
+pub fn heed(strict: bool, warnings: &Warnings) -> Result<(), Error> {
+    let held: Vec<_> = warnings.all().into_iter().filter(|told| told.stands).collect();
+    if !strict || held.is_empty() {
+        return Ok(());
+    }
+    let texts: String = held.iter().map(|told| format!("\n  {}", told.text)).collect();
+    Err(Error::Warned(anyhow::anyhow!("the pair check warns (--strict):{texts}")))
 }
 
 pub fn told(error: &anyhow::Error) -> String {
@@ -168,6 +186,7 @@ mod tests {
     use anyhow::{Context, anyhow};
 
     use super::*;
+    use crate::observe::told::Check;
 
     #[test]
     fn the_root_cause_is_named_once() {
@@ -193,6 +212,16 @@ mod tests {
         assert_eq!(Error::usage("x").exit_status(), 2);
         assert_eq!(Error::Stopped(anyhow!("x"), 130).exit_status(), 130);
         assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
+        let warnings = Warnings::default();
+        warnings.warn(Check::Alignment, "rows".into());
+        warnings.warn(Check::Range, "range".into());
+        assert!(heed(false, &warnings).is_ok());
+        let error = heed(true, &warnings).unwrap_err();
+        assert_eq!(error.exit_status(), 5);
+        assert_eq!(error.for_terminal(), "the pair check warns (--strict):\n  - rows\n  - range");
+        warnings.renew(Check::Alignment, None);
+        warnings.renew(Check::Range, None);
+        assert!(heed(true, &warnings).is_ok());
         let failing_disk = anyhow::Error::from(io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(Error::of_piece(failing_disk.context("a.mcap")).exit_status(), 1);
         let missing = anyhow::Error::from(io::Error::from(io::ErrorKind::NotFound));

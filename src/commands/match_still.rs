@@ -9,11 +9,12 @@ use super::prepare::ranging;
 use super::prepare::rig::{Cameras, Rig};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
-use super::{Error, inputs, load, print};
+use super::{Error, heed, inputs, load, print};
 use crate::cli::MatchArgs;
 use crate::observe::alignment::{Options, Verdict, measure};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::{Spare, too_few};
+use crate::observe::told::{Check, Warnings};
 use crate::settings::{Loaded, Settings};
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
@@ -24,7 +25,7 @@ use stereod_core::settings::Origin;
 use stereod_core::{engine, files};
 use stereod_io::sink::colour::{ColourRange, ColourScale};
 use stereod_io::sink::still::{
-    Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
+    About, Still, StillFormat, check_png_name, write_colour_png, write_depth, write_grey_png,
 };
 use stereod_io::source::spec::SourceSpec;
 
@@ -44,8 +45,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
 
     let [left, right] = stills.read()?;
     let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;
+    let warnings = Warnings::default();
     if let Some(duplicate) = find_duplicate(&left, &right) {
-        tracing::warn!("{duplicate}");
+        warnings.warn(Check::SameImage, duplicate.to_string());
     }
     let is_chosen = loaded.awaits_choice();
     let raw = pair(left, right);
@@ -55,14 +57,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let params = loaded.params.of_still();
     let (matched, layout) = match_pair(raw, &loaded, &params, &rig)?;
     let outcome = Outcome { stills: &stills, loaded: &loaded, params: &params, rig: &rig, matched };
-    outcome.check_alignment();
+    outcome.check_alignment(&warnings);
     if !is_chosen {
-        outcome.check_range()?;
+        outcome.check_range(&warnings)?;
     }
     if args.verify {
         outcome.verify(layout.as_ref())?;
     }
-    outcome.write(&args, format)
+    outcome.write(&args, format)?;
+    heed(args.strict.strict, &warnings)
 }
 
 fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Clone {
@@ -143,7 +146,7 @@ struct Outcome<'a> {
 
 impl Outcome<'_> {
     /// Warns if the rows of the views do not agree.
-    fn check_alignment(&self) {
+    fn check_alignment(&self, warnings: &Warnings) {
         let settings = &self.loaded.settings.alignment;
         if !settings.check {
             return;
@@ -158,16 +161,17 @@ impl Outcome<'_> {
         );
         let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
         if verdict.is_alarm() {
-            tracing::warn!("{}", limits.describe(verdict, measurement.as_ref()));
+            let text = limits.describe(verdict, measurement.as_ref());
+            warnings.warn(Check::Alignment, text);
         }
     }
 
     /// Warns if the pair holds disparities beyond the range.
-    fn check_range(&self) -> anyhow::Result<()> {
+    fn check_range(&self, warnings: &Warnings) -> anyhow::Result<()> {
         let small = ranging::small_matcher(self.loaded.settings.engine.options().cpu);
         let StereoPair { left, right, .. } = &self.matched.pair;
         if let Some(too_few) = too_few([left, right], self.params.range, Spare::None, &small)? {
-            tracing::warn!("{too_few}");
+            warnings.warn(Check::Range, too_few.to_string());
         }
         Ok(())
     }
@@ -191,6 +195,7 @@ impl Outcome<'_> {
             geometry,
             depth: geometry.filter(|_| settings.output.depth).map(|_| settings.output.depth_unit()),
             confidence: confidence.as_ref(),
+            about: About { source: &self.stills.name(), ..About::default() },
         };
         if still.depth.is_none() && format == StillFormat::Png {
             Encoding::for_range(range).report("PNG files");

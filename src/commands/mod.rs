@@ -26,7 +26,7 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::telemetry::stderr;
-pub use error::{Error, told};
+pub use error::{Error, heed, told};
 use prepare::loading::{inputs, layers, load, read, read_over};
 use stdout::{print, progress_bar};
 use stereod_core::redact::redact;

@@ -10,7 +10,9 @@ use stereod_core::frame::{Eye, Image};
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::orientation::{self, Orient};
 use stereod_core::picture::still::{self, Still, read_colours};
+use stereod_core::picture::stretch::stretched;
 use stereod_core::picture::tone::Tone;
+use stereod_core::pool::Pooled;
 use stereod_io::source::pictures;
 use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
@@ -19,6 +21,7 @@ pub struct Stills {
     files: [PathBuf; 2],
     packing: Packing,
     swap: bool,
+    half: bool,
     tone: Tone,
     orient: Orient,
 }
@@ -43,8 +46,15 @@ impl Stills {
             SourceSpec::TopBottom(stream) => (both(stream)?, Packing::TopBottom),
             _ => return Err(Error::usage("the source is no picture")),
         };
-        let Source { swap, tone, orient, .. } = *settings;
-        Ok(Self { files, packing, swap, tone, orient })
+        let Source { swap, half, tone, orient, .. } = *settings;
+        spec.check_half(half).map_err(Error::Usage)?;
+        Ok(Self { files, packing, swap, half, tone, orient })
+    }
+
+    /// Returns the names of the files.
+    pub fn name(&self) -> String {
+        let [left, right] = self.files_of_eyes().map(|file| file.display().to_string());
+        if left == right { left } else { format!("{left} + {right}") }
     }
 
     /// Reads the intensity of both views, each reduced to 8 bits by itself.
@@ -68,7 +78,7 @@ impl Stills {
                 [half(Eye::Left)?, half(Eye::Right)?]
             }
         };
-        Ok(pair.map(|grey| grey.into_image(self.tone)))
+        Ok(pair.map(|grey| self.stretched(grey.into_image(self.tone))))
     }
 
     /// Reads red, green and blue of a view.
@@ -77,6 +87,15 @@ impl Stills {
         let [red, green, blue] =
             read_colours(if eye == Eye::Left { left } else { right }, self.orient)?;
         Ok([self.part(&red, eye)?, self.part(&green, eye)?, self.part(&blue, eye)?])
+    }
+
+    /// Stretches a view that is squeezed to half its width or height.
+    fn stretched(&self, view: Image) -> Image {
+        if !self.half {
+            return view;
+        }
+        let pixels = Pooled::unpooled(vec![0; 2 * view.pixels().len()]);
+        stretched(&view, self.packing == Packing::SideBySide, pixels)
     }
 
     fn files_of_eyes(&self) -> [&PathBuf; 2] {
@@ -88,7 +107,7 @@ impl Stills {
     fn part(&self, whole: &Image, eye: Eye) -> anyhow::Result<Image> {
         let ([x, y], [width, height]) = self.area([whole.width(), whole.height()], eye)?;
         let rows = (y..y + height).flat_map(|row| &whole.row(row)[x..x + width]);
-        Ok(Image::from_vec(width, height, rows.copied().collect()))
+        Ok(self.stretched(Image::from_vec(width, height, rows.copied().collect())))
     }
 
     /// Returns the first pixel and size of a view in a file's image of this size.
@@ -149,8 +168,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("both.pgm");
         std::fs::write(&path, b"P5\n4 2\n255\n\x01\x02\x03\x04\x05\x06\x07\x08").unwrap();
-        let read = |spec: SourceSpec, swap| {
-            let settings = Source { swap, ..Settings::default().source };
+        let read_as = |spec: SourceSpec, swap, half| {
+            let settings = Source { swap, half, ..Settings::default().source };
             let stills = Stills::find(&spec, &settings).unwrap();
             let colours = [Eye::Left, Eye::Right].map(|eye| stills.colours(eye).unwrap());
             let pair = stills.read().unwrap();
@@ -159,11 +178,22 @@ mod tests {
             }
             pair.map(|image| image.pixels().to_vec())
         };
+        let read = |spec, swap| read_as(spec, swap, false);
         let (beside, above) = (SourceSpec::side_by_side(&path), SourceSpec::top_bottom(&path));
         assert_eq!(read(beside.clone(), false), [[1, 2, 5, 6], [3, 4, 7, 8]]);
+        let wide = [[1, 1, 2, 2, 5, 5, 6, 6], [3, 3, 4, 4, 7, 7, 8, 8]];
+        assert_eq!(read_as(beside.clone(), false, true), wide);
         assert_eq!(read(beside, true), [[3, 4, 7, 8], [1, 2, 5, 6]]);
         assert_eq!(read(above.clone(), false), [[1, 2, 3, 4], [5, 6, 7, 8]]);
-        assert_eq!(read(above, true), [[5, 6, 7, 8], [1, 2, 3, 4]]);
+        assert_eq!(read(above.clone(), true), [[5, 6, 7, 8], [1, 2, 3, 4]]);
+        let tall = [[1, 2, 3, 4, 1, 2, 3, 4], [5, 6, 7, 8, 5, 6, 7, 8]];
+        assert_eq!(read_as(above, false, true), tall);
+        let half = Source { half: true, ..Settings::default().source };
+        let error = Stills::find(&SourceSpec::two(&path, &path), &half).err().unwrap();
+        assert!(
+            error.exit_status() == 2 && error.to_string().contains("--side-by-side"),
+            "{error}"
+        );
 
         std::fs::write(&path, b"P5\n3 1\n255\n\x01\x02\x03").unwrap();
         let odd =

@@ -105,6 +105,10 @@ impl Recipe {
     fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>)> {
         let Self { params, pairs, choice, options } = self;
         params.check()?;
+        let (width, height) = pairs.size;
+        if width == 0 || height == 0 {
+            return Err(Error::Size(format!("a matcher of {width}x{height} pixels has none")));
+        }
         let mut options = options.clone();
         options.cuda.in_flight = in_flight;
         let engine = engine::create(*choice, params, pairs, &options).map_err(Error::of_engine)?;
@@ -188,6 +192,28 @@ impl Matcher {
     ) -> Result<Disparity> {
         self.restart()?;
         self.compute_next(left, right, Duration::ZERO)
+    }
+
+    /// Computes the disparity as [`Matcher::compute`] does, into the caller's memory: of every pixel of the left image,
+    /// row by row in 1/16 px, [`INVALID`] if unknown.
+    ///
+    /// # Errors
+    /// As [`Matcher::compute`]. [`Error::Size`]: `out` has another length than the map.
+    pub fn compute_into<'a>(
+        &mut self,
+        left: impl Into<ImageRef<'a>>,
+        right: impl Into<ImageRef<'a>>,
+        out: &mut [i16],
+    ) -> Result<()> {
+        let (width, height) = self.recipe.pairs.size;
+        if out.len() != width * height {
+            return Err(Error::Size(format!(
+                "{} values are no map of {width}x{height} pixels",
+                out.len()
+            )));
+        }
+        out.copy_from_slice(self.compute(left, right)?.map().values());
+        Ok(())
     }
 
     /// Computes the disparity of the next pair of a stream, captured at `timestamp`, which must
@@ -451,6 +477,10 @@ mod tests {
         let wrong = Params { p1: 200, ..params() };
         assert!(Matcher::new(&wrong, 8, 8, Device::Auto).is_err());
         assert!(Matcher::new(&params(), 8, 8, Device::Cpu(Some(0))).is_err());
+        for (width, height) in [(0, 8), (8, 0)] {
+            let made = Matcher::new(&params(), width, height, Device::Cpu(Some(1)));
+            assert!(matches!(made.err(), Some(Error::Size(_))));
+        }
         let mut matcher = Matcher::new(&params(), 8, 8, Device::Cpu(Some(1))).unwrap();
         let [left, right] = eyes();
         let [left, right] = [&left, &right].map(|p| ImageRef::new(p, SIZE.0, SIZE.1).unwrap());

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Observer;
+use super::told::{Check, Warnings};
 use stereod_core::frame::{Image, Matched};
 use stereod_core::matching::saturation::is_saturated;
 use stereod_core::matching::texture::noise_sigma;
@@ -120,6 +121,7 @@ pub type Shared = Arc<Mutex<Option<Exposure>>>;
 #[derive(Debug)]
 pub struct ExposureObserver {
     shared: Shared,
+    warnings: Warnings,
     white: u8,
     live: bool,
     measured: Option<Instant>,
@@ -130,14 +132,15 @@ pub struct ExposureObserver {
 impl ExposureObserver {
     /// Creates an observer that updates `shared`. Images are white from this grey level
     /// on; the cameras of a live source can be adjusted.
-    pub fn new(shared: Shared, white: u8, live: bool) -> Self {
-        Self { shared, white, live, measured: None, bad: 0, told: false }
+    pub fn new(shared: Shared, white: u8, live: bool, warnings: Warnings) -> Self {
+        Self { shared, warnings, white, live, measured: None, bad: 0, told: false }
     }
 
     fn measure(&mut self, frame: &Matched) -> Option<String> {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
         let trouble = exposure.trouble(self.live);
+        self.warnings.renew(Check::Exposure, trouble.clone());
         self.bad = if trouble.is_some() { self.bad + 1 } else { 0 };
         let trouble = trouble.filter(|_| self.bad >= PATIENCE && !self.told)?;
         self.told = true;
@@ -150,7 +153,7 @@ impl Observer for ExposureObserver {
         if self.measured.is_none_or(|measured| measured.elapsed() >= STEP) {
             self.measured = Some(Instant::now());
             if let Some(trouble) = self.measure(frame) {
-                tracing::warn!("{trouble}");
+                self.warnings.warn(Check::Exposure, trouble);
             }
         }
     }
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn trouble_that_lasts_is_told_once() {
-        let new = |live| ExposureObserver::new(Shared::default(), 250, live);
+        let new = |live| ExposureObserver::new(Shared::default(), 250, live, Warnings::default());
         let mut observer = new(true);
         let dark = matched(100, 20);
         // 139 compared with 79.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Observer;
 use super::map_metrics::valid_share;
+use super::told::{Check, Warnings};
 use stereod_core::frame::Matched;
 
 /// Share below which the views hardly fit together. Difficult scenes have half of their pixels.
@@ -21,6 +22,7 @@ const PAIRS: u32 = 8;
 /// Warns if few pixels have a disparity.
 #[derive(Debug, Default)]
 pub struct KnownObserver {
+    warnings: Warnings,
     /// Time of the first pair of the average.
     since: Option<Duration>,
     sum: f64,
@@ -32,15 +34,16 @@ pub struct KnownObserver {
 }
 
 impl KnownObserver {
-    /// Ends the average, and returns the warning.
-    fn judge(&mut self) -> Option<String> {
+    pub fn new(warnings: Warnings) -> Self {
+        Self { warnings, ..Self::default() }
+    }
+
+    /// Ends the average.
+    fn judge(&mut self) {
         let share = self.sum / f64::from(self.pairs);
         (self.since, self.sum, self.pairs, self.was_judged) = (None, 0.0, 0, true);
-        if share >= FEW {
-            self.is_told &= share < ENOUGH;
-            return None;
-        }
-        (!std::mem::replace(&mut self.is_told, true)).then(|| {
+        let is_low = share < if self.is_told { ENOUGH } else { FEW };
+        let text = is_low.then(|| {
             format!(
                 "only {:.0} % of the pixels have a disparity, so the views hardly fit together: check that left \
                  and right are not exchanged (--swap), that both show the same moment (`--offset auto` for two \
@@ -48,33 +51,32 @@ impl KnownObserver {
                  and the light",
                 share * 100.0
             )
-        })
+        });
+        match (text, std::mem::replace(&mut self.is_told, is_low)) {
+            (Some(text), false) => self.warnings.warn(Check::Density, text),
+            (text, _) => self.warnings.renew(Check::Density, text),
+        }
     }
 
-    fn note(&mut self, time: Duration, share: f64) -> Option<String> {
+    fn note(&mut self, time: Duration, share: f64) {
         let since = *self.since.get_or_insert(time);
         self.sum += share;
         self.pairs += 1;
-        let is_full = self.pairs >= PAIRS && time.abs_diff(since) >= WINDOW;
-        if is_full { self.judge() } else { None }
-    }
-
-    /// Judges a run that was too short for an average.
-    fn end(&mut self) -> Option<String> {
-        if self.was_judged || self.pairs == 0 { None } else { self.judge() }
+        if self.pairs >= PAIRS && time.abs_diff(since) >= WINDOW {
+            self.judge();
+        }
     }
 }
 
 impl Observer for KnownObserver {
     fn observe(&mut self, frame: &Matched) {
-        if let Some(warning) = self.note(frame.pair.timestamp, valid_share(frame)) {
-            tracing::warn!("{warning}");
-        }
+        self.note(frame.pair.timestamp, valid_share(frame));
     }
 
+    /// Judges a run that was too short for an average.
     fn finish(&mut self) {
-        if let Some(warning) = self.end() {
-            tracing::warn!("{warning}");
+        if !self.was_judged && self.pairs > 0 {
+            self.judge();
         }
     }
 }
@@ -86,31 +88,37 @@ mod tests {
     #[test]
     fn a_low_share_is_told_once_until_it_was_high_again() {
         let mut observer = KnownObserver::default();
+        let warnings = observer.warnings.clone();
         let mut time = Duration::ZERO;
+        // How often it was told, and whether it stands.
         let mut told = |share: f64, seconds: u32| {
-            let note = |_| {
+            for _ in 0..10 * seconds {
                 time += Duration::from_millis(100);
-                observer.note(time, share)
-            };
-            (0..10 * seconds).filter_map(note).collect::<Vec<_>>()
+                observer.note(time, share);
+            }
+            warnings.all().pop().map(|told| (told.count, told.stands))
         };
-        assert_eq!(told(0.8, 10), [""; 0]);
+        assert_eq!(told(0.8, 10), None);
         // A hand before the camera for a moment.
-        assert_eq!(told(0.0, 1), [""; 0]);
-        assert_eq!(told(0.8, 10), [""; 0]);
-        let low = told(0.15, 20);
-        assert!(low.len() == 1 && low[0].contains("15 %") && low[0].contains("--swap"), "{low:?}");
-        assert_eq!(told(0.35, 20), [""; 0]);
-        assert_eq!(told(0.15, 20), [""; 0]);
-        assert_eq!(told(0.8, 20), [""; 0]);
-        assert_eq!(told(0.15, 20).len(), 1);
+        assert_eq!(told(0.0, 1), None);
+        assert_eq!(told(0.8, 10), None);
+        assert_eq!(told(0.15, 20), Some((1, true)));
+        let text = || warnings.all().pop().unwrap().text;
+        assert!(text().contains("15 %") && text().contains("--swap"), "{}", text());
+        assert_eq!(told(0.35, 20), Some((1, true)));
+        assert!(text().contains("35 %"), "{}", text());
+        assert_eq!(told(0.15, 20), Some((1, true)));
+        assert_eq!(told(0.8, 20), Some((1, false)));
+        assert_eq!(told(0.15, 20), Some((2, true)));
     }
 
     #[test]
     fn a_short_run_is_judged_at_its_end() {
         let mut observer = KnownObserver::default();
-        assert_eq!(observer.end(), None);
-        assert_eq!(observer.note(Duration::ZERO, 0.2), None);
-        assert!(observer.end().is_some_and(|told| told.contains("20 %")));
+        observer.finish();
+        assert_eq!(observer.warnings.all(), []);
+        observer.note(Duration::ZERO, 0.2);
+        observer.finish();
+        assert!(observer.warnings.all()[0].text.contains("20 %"));
     }
 }

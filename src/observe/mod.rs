@@ -7,6 +7,7 @@ pub mod known;
 pub mod map_metrics;
 pub mod moment;
 pub mod range;
+pub mod told;
 
 use std::sync::{Arc, Mutex};
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Observer;
+use super::told::{Check, Warnings};
 use stereod_core::frame::Matched;
 use stereod_core::thread::locked;
 use stereod_io::source::pairing::synchronisation::offset::{Rows, find};
@@ -28,6 +29,7 @@ pub type Shared = Arc<Mutex<Option<f64>>>;
 /// at another time.
 pub struct MomentObserver {
     shared: Shared,
+    warnings: Warnings,
     /// Offset of the right view's times so far in milliseconds, if known.
     offset_ms: Option<f64>,
     rows: [Vec<Rows>; 2],
@@ -38,9 +40,9 @@ pub struct MomentObserver {
 
 impl MomentObserver {
     /// Creates an observer that sets `shared`.
-    pub fn new(shared: Shared, offset_ms: Option<f64>) -> Self {
+    pub fn new(shared: Shared, offset_ms: Option<f64>, warnings: Warnings) -> Self {
         let (rows, times) = Default::default();
-        Self { shared, offset_ms, rows, times, compared: 0, done: false }
+        Self { shared, warnings, offset_ms, rows, times, compared: 0, done: false }
     }
 
     fn compare(&mut self) {
@@ -61,13 +63,14 @@ impl MomentObserver {
             Some(offset) => format!("give `--offset {:.0}`", (offset - late_ms).round() + 0.0),
             None => "give `--offset MS`".to_owned(),
         };
-        tracing::warn!(
+        let text = format!(
             "the two views of a pair show different moments: the right view is {} pairs ({:.0} ms) {} the \
              left one; {cure}, or, for two recordings, `--offset auto`",
             shift.pictures.unsigned_abs(),
             late_ms.abs(),
             if late_ms > 0.0 { "behind" } else { "ahead of" },
         );
+        self.warnings.warn(Check::Moment, text);
     }
 }
 
@@ -117,7 +120,7 @@ mod tests {
 
     fn told(shift: i64, pairs: i64) -> Option<f64> {
         let shared = Shared::default();
-        let mut observer = MomentObserver::new(shared.clone(), Some(0.0));
+        let mut observer = MomentObserver::new(shared.clone(), Some(0.0), Warnings::default());
         for number in 0..pairs {
             let pair = StereoPair::of_stills(view(number), view(number - shift));
             let timestamp = Duration::from_millis(50 * number as u64);

@@ -23,7 +23,7 @@ use ros2_client::{
 };
 
 use super::Encoded;
-use super::services::{Response, SetBool, Trigger, answer, receive, respond, serve};
+use super::services::{Response, SetBool, Trigger, answer, fitting, receive, respond, serve};
 use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId};
 use stereod_core::control::{Control, Switch};
 use stereod_core::files;
@@ -369,7 +369,7 @@ impl ParameterServers {
         let value =
             |_: &str, value: Option<ParameterValue>| value.unwrap_or(ParameterValue::NotSet);
         answer(&self.get, |GetParametersRequest { names }| GetParametersResponse {
-            values: exchange.of_names(&names, |name, found| value(name, found).into()),
+            values: fitting(exchange.of_names(&names, |name, found| value(name, found).into())),
         });
         answer(&self.types, |GetParameterTypesRequest { names }| GetParameterTypesResponse {
             values: exchange.of_names(&names, |name, found| {
@@ -401,7 +401,9 @@ impl ParameterServers {
         });
         answer(&self.list, |request| ListParametersResponse { result: exchange.list(request) });
         answer(&self.describe, |DescribeParametersRequest { names }| DescribeParametersResponse {
-            values: exchange.of_names(&names, |name, found| exchange.describe(name, found).into()),
+            values: fitting(
+                exchange.of_names(&names, |name, found| exchange.describe(name, found).into()),
+            ),
         });
     }
 }

@@ -59,6 +59,9 @@ pub struct FilterError {
 const HUSHED: &str = "wgpu_core=warn,wgpu_hal=warn,naga=warn,egui_wgpu=warn,winit=error,\
                       calib_targets_charuco=error,rustdds=off,ros2_client=error";
 
+/// RustDDS calls it an error that a multicast group was left that was never joined.
+const MUTED: &str = "rustdds=off";
+
 /// Warnings about images without a board, which are for debugging only because we report these
 /// ourselves.
 const DEBUGGED: &str = "calib_targets_charuco=warn";
@@ -98,7 +101,7 @@ fn choose(
             check_filter(filter)?;
             format!("{HUSHED},{filter}")
         }
-        Verbosity::Quiet => "error".into(),
+        Verbosity::Quiet => format!("error,{MUTED}"),
         Verbosity::Verbose(0 | 1) => format!("{HUSHED},info,{DEBUGGED},stereod=debug"),
         Verbosity::Verbose(2) => format!("{HUSHED},info,{DEBUGGED},stereod=trace"),
         Verbosity::Verbose(_) => "trace".into(),
@@ -241,7 +244,7 @@ mod tests {
     fn rust_log_before_flags_before_settings() {
         let chosen = |verbosity, rust_log| choose("warn", verbosity, rust_log).unwrap();
         assert_eq!(chosen(Verbosity::Configured, None), format!("{HUSHED},warn"));
-        assert_eq!(chosen(Verbosity::Quiet, None), "error");
+        assert_eq!(chosen(Verbosity::Quiet, None), "error,rustdds=off");
         assert!(chosen(Verbosity::Verbose(1), None).ends_with("stereod=debug"));
         assert!(chosen(Verbosity::Quiet, Some("stereod=trace")).ends_with("stereod=trace"));
         assert_eq!(chosen(Verbosity::Quiet, Some(" ")), "error");

@@ -165,6 +165,10 @@ def test_parameters_services_and_diagnostics(node, tmp_path):  # noqa: F811
         names = call(node, ListParameters, f"{own}/list_parameters", ListParameters.Request()).result.names
         assert {"matching.p1", "matching.paths", "colour.map"} <= set(names)
 
+        # As many values as arrive, and the node goes on.
+        values = call(node, GetParameters, f"{own}/get_parameters", GetParameters.Request(names=names)).values
+        assert 15 < len(values) < len(names)
+
         def changed(name, new):
             request = SetParameters.Request(parameters=[Parameter(name=name, value=value(new))])
             return call(node, SetParameters, f"{own}/set_parameters", request).results[0]

@@ -8,6 +8,7 @@ mod damaged;
 mod deaf;
 mod end_to_end;
 mod endings;
+mod film;
 mod folders;
 mod inputs;
 mod keeping_up;

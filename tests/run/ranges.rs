@@ -107,9 +107,40 @@ fn run_says_once_that_disparities_are_too_few() {
     let (statistics, stderr) = run_all(folder.path(), sources, &["-d", "32"]);
     assert_eq!(stderr.matches(TOO_FEW).count(), 1, "{stderr}");
     assert_eq!(statistics["too_few_disparities"]["enough"], 80, "{statistics}");
+    let told = &statistics["warnings"][0];
+    assert_eq!((&told["check"], &told["stands"]), (&json!("range"), &json!(true)), "{statistics}");
     let (statistics, stderr) = run_all(folder.path(), sources, &["-d", "64"]);
     assert!(!stderr.contains(TOO_FEW), "{stderr}");
     assert_eq!(statistics.get("too_few_disparities"), None);
+    assert_eq!(statistics.get("warnings"), None);
+}
+
+#[test]
+fn strict_jobs_fail_if_a_warning_still_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let [left, right] = walls(folder.path(), 6);
+    let ran = |more: &[&str]| {
+        let arguments =
+            ["run", "--left", left, "--right", right, "--headless", "--pictures", "out"];
+        run(folder.path(), &[&arguments[..], more].concat())
+    };
+    let (status, stdout, _) = ran(&["-d", "32"]);
+    assert_eq!(status, 0);
+    assert!(stdout.contains("\n  warning: too few disparities: about"), "{stdout}");
+    let (status, _, stderr) = ran(&["-d", "32", "--strict"]);
+    assert_eq!(status, 5, "{stderr}");
+    assert!(stderr.contains("error: the pair check warns (--strict):\n  - too few"), "{stderr}");
+    assert!(folder.path().join("out/000005.png").exists());
+    let (status, stdout, stderr) = ran(&["-d", "64", "--strict"]);
+    assert!(status == 0 && !stdout.contains("warning"), "{stdout} {stderr}");
+    let matched = |disparities| {
+        let arguments = ["match", "left00.png", "right00.png", "-o", "o.png", "--strict", "-d"];
+        run(folder.path(), &[&arguments[..], &[disparities]].concat())
+    };
+    let (status, _, stderr) = matched("32");
+    assert!(status == 5 && stderr.contains("--disparities 64 would do"), "{stderr}");
+    assert!(folder.path().join("o.png").exists());
+    assert_eq!(matched("64").0, 0);
 }
 
 /// Later pairs may show nearer objects than `auto` has seen; the advice must not be `auto` then.

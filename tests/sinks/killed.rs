@@ -8,6 +8,7 @@ use std::time::Duration;
 use stereod::DisparityRange;
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
+use stereod_io::labels::Labels;
 use stereod_io::sink::colour::{ColourMap, ColourRange};
 use stereod_io::sink::colouring::{Colouring, LiveColouring};
 use stereod_io::sink::pictures::Pictures;
@@ -43,6 +44,7 @@ fn child_that_writes_until_it_is_killed() {
         has_colour: false,
         clock: None,
         stages: StagesInTime::default(),
+        labels: Labels::default(),
     };
     let quantity = Quantity::Disparity;
     let colouring = Colouring { map: ColourMap::Viridis, span: ColourRange::ADAPTIVE };

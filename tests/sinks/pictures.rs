@@ -6,6 +6,7 @@ use std::time::Duration;
 use stereod::{DisparityRange, StereoGeometry};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
+use stereod_io::labels::Labels;
 use stereod_io::sink::pictures::{PICTURES, Pictures};
 use stereod_io::sink::still::StillFormat;
 use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
@@ -29,6 +30,7 @@ fn stream(min: i32, count: usize) -> StreamInfo {
         has_colour: false,
         clock: None,
         stages: StagesInTime::default(),
+        labels: Labels::default(),
     }
 }
 

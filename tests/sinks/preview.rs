@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gstreamer::prelude::*;
 use stereod::{DisparityRange, INVALID};
+use stereod_io::labels::Labels;
 use stereod_io::sink::colour::ColourMap;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::video::{Preview, VideoView};
@@ -25,6 +26,7 @@ fn stream(width: usize, height: usize) -> StreamInfo {
         has_colour: false,
         clock: None,
         stages: StagesInTime::default(),
+        labels: Labels::default(),
     }
 }
 

@@ -10,6 +10,7 @@ use stereod::{DisparityRange, INVALID, Steady, StereoGeometry, Temporal, Tempora
 use stereod_core::clock::CaptureClock;
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::{DepthUnit, Quantity};
+use stereod_io::labels::Labels;
 use stereod_io::sink::video::{Recorder, RecordingTags, read_recording_tags};
 use stereod_io::sink::{Sink, StagesInTime, StreamInfo};
 
@@ -62,6 +63,7 @@ fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
         has_colour: false,
         clock: None,
         stages: StagesInTime::default(),
+        labels: Labels::default(),
     }
 }
 

@@ -17,7 +17,8 @@ use super::report::{Watch, report};
 use crate::cli::RunArgs;
 use crate::commands::prepare::fit;
 use crate::commands::prepare::rig::{Cameras, Rig};
-use crate::commands::{Error, load, signals};
+use crate::commands::{Error, heed, load, signals};
+use crate::observe::told::Warnings;
 use crate::pipeline::{self, EngineSwap, PipelineConfig, Running};
 use crate::settings::{Loaded, Pace};
 use crate::status::Newest;
@@ -67,7 +68,8 @@ impl Session {
         let Some(source) = source else { return stopped_before_a_pair(&spec) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures(info.sizes())?;
-        let chosen = choose_range(&loaded, source, &rig, &control.stop)?;
+        let warnings = Warnings::default();
+        let chosen = choose_range(&loaded, source, &rig, &control.stop, &warnings)?;
         let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
             return stopped_before_a_pair(&spec);
         };
@@ -80,7 +82,7 @@ impl Session {
         let colouring = LiveColouring::new(settings.colouring(loaded.params.range, geometry));
         control.suspend_recording.set(settings.output.on_demand);
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
-        let observations = Observations::start(&loaded, &info, &rig, &mut sinks);
+        let observations = Observations::start(&loaded, &info, &rig, warnings, &mut sinks);
         let pace = settings.source.pace;
         let realtime = matches!((pace, watched), (Pace::Realtime, _) | (Pace::Auto, true));
         let opened = Opened {
@@ -152,7 +154,11 @@ impl Session {
         match outcome.error {
             Some(error) if outcome.is_of_source => Err(of_input(&handles.args, error)),
             Some(error) => Err(error.into()),
-            None => written.and_then(|()| cut_short(&handles)),
+            None => {
+                written?;
+                cut_short(&handles)?;
+                heed(handles.args.strict.strict, &handles.observations.warnings)
+            }
         }
     }
 }

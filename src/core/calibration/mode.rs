@@ -214,13 +214,10 @@ fn refusal(eye: &str, from: (usize, usize), to: (usize, usize), are_packed: bool
     );
     let is_of = |size| size == from || mapping(from, size).is_some_and(|(_, fit)| fit.is_scaled());
     if are_packed {
-        for (full, side, stretched) in
-            [((2 * to.0, to.1), "width", "2*iw:ih"), ((to.0, 2 * to.1), "height", "iw:2*ih")]
-        {
+        for (full, side) in [((2 * to.0, to.1), "width"), ((to.0, 2 * to.1), "height")] {
             if is_of(full) {
                 return format!(
-                    "{what}: the views are squeezed to half their {side}; stretch them: ffmpeg -i INPUT -vf \
-                     'scale={stretched},setsar=1' -c:v ffv1 OUTPUT.mkv"
+                    "{what}: the views are squeezed to half their {side}; give --half, which stretches them"
                 );
             }
         }

@@ -2,23 +2,27 @@
 
 use std::path::Path;
 
-use image::{DynamicImage, ImageBuffer, Luma, Rgb};
-
 use super::Error;
 use super::error::Result;
-use crate::frame::Image;
-use crate::picture::grey::Grey;
+use crate::frame::{Image, intensity};
 use crate::picture::still;
 use crate::picture::tone::Tone;
 use crate::pool::Pool;
 
-/// A borrowed grey image: 8 bits per pixel, rows from the top, `stride` bytes apart.
+/// A borrowed image: 8 bits of grey per pixel, with rows from the top, `stride` bytes apart; or 16 bits of grey, or
+/// red, green and blue, with rows that follow each other.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageRef<'a> {
-    pixels: &'a [u8],
+    samples: Samples<'a>,
     width: usize,
     height: usize,
-    stride: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Samples<'a> {
+    Grey { pixels: &'a [u8], stride: usize },
+    Deep(&'a [u16]),
+    Rgb(&'a [u8]),
 }
 
 impl<'a> ImageRef<'a> {
@@ -30,8 +34,8 @@ impl<'a> ImageRef<'a> {
         let image = Self::with_stride(pixels, width, height, width)?;
         if pixels.len() > width * height {
             return Err(Error::Size(format!(
-                "{} bytes are too many for {width}x{height} grey pixels of 8 bits; `ImageBuf` converts \
-                 colour and 16 bits, and `ImageRef::with_stride` takes rows with gaps",
+                "{} bytes are too many for {width}x{height} grey pixels of 8 bits; `from_rgb` and `from_16_bit` take \
+                 colour and 16 bits, `with_stride` rows with gaps",
                 pixels.len()
             )));
         }
@@ -57,7 +61,27 @@ impl<'a> ImageRef<'a> {
                 pixels.len()
             )));
         }
-        Ok(Self { pixels, width, height, stride })
+        Ok(Self { samples: Samples::Grey { pixels, stride }, width, height })
+    }
+
+    /// Wraps an image of 16-bit samples (a camera's 10, 12 or 16 bits). The matcher reduces them to 8 bits with a
+    /// local gain, which preserves faint texture. Rows follow each other without a gap.
+    ///
+    /// # Errors
+    /// [`Error::Size`]: an image without pixels, or another number of samples than pixels.
+    pub fn from_16_bit(samples: &'a [u16], width: usize, height: usize) -> Result<Self> {
+        check_length(samples.len(), [width, height, 1])?;
+        Ok(Self { samples: Samples::Deep(samples), width, height })
+    }
+
+    /// Wraps an image of red, green and blue, 8 bits each, of which the matcher takes the intensity by Rec. 709. Rows
+    /// follow each other without a gap.
+    ///
+    /// # Errors
+    /// [`Error::Size`]: an image without pixels, or another number of samples than three per pixel.
+    pub fn from_rgb(samples: &'a [u8], width: usize, height: usize) -> Result<Self> {
+        check_length(samples.len(), [width, height, 3])?;
+        Ok(Self { samples: Samples::Rgb(samples), width, height })
     }
 
     /// Returns the width in pixels.
@@ -74,11 +98,32 @@ impl<'a> ImageRef<'a> {
     pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image> {
         let pixels = pool.try_take(self.width * self.height);
         let mut pixels = pixels.map_err(|error| Error::OutOfMemory(error.to_string()))?;
-        for (to, from) in pixels.chunks_exact_mut(self.width).zip(self.pixels.chunks(self.stride)) {
-            to.copy_from_slice(&from[..self.width]);
+        match self.samples {
+            Samples::Grey { pixels: from, stride } => {
+                for (to, from) in pixels.chunks_exact_mut(self.width).zip(from.chunks(stride)) {
+                    to.copy_from_slice(&from[..self.width]);
+                }
+            }
+            Samples::Deep(samples) => Tone::Local.reduce(samples, self.width, &mut pixels),
+            Samples::Rgb(samples) => {
+                for (to, &[red, green, blue]) in pixels.iter_mut().zip(samples.as_chunks().0) {
+                    *to = intensity(red, green, blue);
+                }
+            }
         }
         Ok(Image::new(self.width, self.height, pixels))
     }
+}
+
+/// Checks the number of samples of an image of this width, height and number of samples per pixel.
+fn check_length(length: usize, [width, height, channels]: [usize; 3]) -> Result<()> {
+    let needed = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
+    if length == 0 || needed != Some(length) {
+        return Err(Error::Size(format!(
+            "{length} samples are no image of {width}x{height} pixels of {channels} channels"
+        )));
+    }
+    Ok(())
 }
 
 /// An owned grey image: 8 bits per pixel, rows from the top without gaps.
@@ -98,54 +143,28 @@ impl ImageBuf {
         still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(Error::of_file)
     }
 
-    /// Reduces an image of 16-bit samples (a camera's 10, 12 or 16 bits) to 8 bits with a local gain,
-    /// which preserves faint texture. Rows follow each other without a gap.
+    /// Converts an image of 16-bit samples as [`ImageRef::from_16_bit`] does.
     ///
     /// # Errors
-    /// As [`ImageRef::new`].
+    /// As [`ImageRef::from_16_bit`].
     pub fn from_16_bit(samples: &[u16], width: usize, height: usize) -> Result<Self> {
-        Self::of(samples, 1, width, height, |samples, width, height| {
-            ImageBuffer::<Luma<u16>, _>::from_raw(width, height, samples).map(Into::into)
-        })
+        Self::of(ImageRef::from_16_bit(samples, width, height)?)
     }
 
-    /// Converts an image of red, green and blue, 8 bits each, to intensity by Rec. 709. Rows follow
-    /// each other without a gap.
+    /// Converts an image of red, green and blue as [`ImageRef::from_rgb`] does.
     ///
     /// # Errors
-    /// As [`ImageRef::new`].
+    /// As [`ImageRef::from_rgb`].
     pub fn from_rgb(samples: &[u8], width: usize, height: usize) -> Result<Self> {
-        Self::of(samples, 3, width, height, |samples, width, height| {
-            ImageBuffer::<Rgb<u8>, _>::from_raw(width, height, samples).map(Into::into)
-        })
+        Self::of(ImageRef::from_rgb(samples, width, height)?)
+    }
+
+    fn of(image: ImageRef<'_>) -> Result<Self> {
+        image.to_image(&Pool::new()).map(Self::of_image)
     }
 
     pub(super) fn of_image(image: Image) -> Self {
         Self { pixels: image.pixels().to_vec(), width: image.width() }
-    }
-
-    /// Converts an image with this number of samples per pixel.
-    fn of<T: Copy>(
-        samples: &[T],
-        channels: usize,
-        width: usize,
-        height: usize,
-        decode: impl Fn(Vec<T>, u32, u32) -> Option<DynamicImage>,
-    ) -> Result<Self> {
-        let needed = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
-        let picture = match (u32::try_from(width), u32::try_from(height)) {
-            (Ok(width), Ok(height)) if needed == Some(samples.len()) && !samples.is_empty() => {
-                decode(samples.to_vec(), width, height)
-            }
-            _ => None,
-        };
-        let picture = picture.ok_or_else(|| {
-            Error::Size(format!(
-                "{} samples are no image of {width}x{height} pixels of {channels} channels",
-                samples.len()
-            ))
-        })?;
-        Ok(Self::of_image(Grey::of(picture).into_image(Tone::Local)))
     }
 
     /// Returns the width in pixels.
@@ -167,7 +186,8 @@ impl ImageBuf {
 impl<'a> From<&'a ImageBuf> for ImageRef<'a> {
     fn from(image: &'a ImageBuf) -> Self {
         let (width, height) = (image.width, image.height());
-        Self { pixels: &image.pixels, width, height, stride: width }
+        let samples = Samples::Grey { pixels: &image.pixels, stride: width };
+        Self { samples, width, height }
     }
 }
 

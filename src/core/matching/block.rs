@@ -26,6 +26,7 @@ use crate::frame::{Image, clamped};
 
 /// The measure that is summed over a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BlockMeasure {
     /// Absolute differences.
     Sad,

@@ -15,6 +15,7 @@ pub const BITS_MAX: u32 = 64;
 
 /// The pixels that a census descriptor compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CensusWindow {
     /// Every pixel of a window with the centre: a bit is 1 if the neighbour is darker.
     Plain {

@@ -10,6 +10,7 @@ use crate::matching::mutual_information::{CostTable, TRUNCATION_MAX};
 
 /// Matching cost of two pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cost {
     /// Absolute difference of intensities, clamped to `truncation` grey levels (1 to 255), and averaged over
     /// a square window of `window` x `window` pixels (odd; 1 is the pixel alone).
@@ -262,6 +263,7 @@ impl Cost {
 /// A parameter of the cost that no engine supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
+#[non_exhaustive]
 pub enum CostError {
     #[error("the truncation of the cost is 0; it must be 1 to 255 (`ad_truncation`)")]
     Truncation,

@@ -30,7 +30,7 @@ pub const PATH_COST_MAX: u32 = 255;
 pub struct Params {
     /// Candidate disparities.
     pub range: DisparityRange,
-    /// Pixel-wise cost.
+    /// Pixel-wise cost. [`Params::with_cost`] sets it together with the parameters that suit it.
     pub cost: Cost,
     /// Window over which the cost is averaged; `None`: every pixel by itself.
     pub window: Option<Window>,
@@ -452,6 +452,7 @@ impl Params {
 /// A parameter that no engine supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The messages say it all.
+#[non_exhaustive]
 pub enum ParamsError {
     #[error("the number of disparities is {0}; it must be 1 to 1024 (`disparities`)")]
     Disparities(usize),

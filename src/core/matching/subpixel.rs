@@ -17,6 +17,7 @@ pub const LIMIT_UNIT: u32 = 256;
 /// disparity is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Subpixel {
     /// No curve: whole pixels.
     Off,

@@ -10,4 +10,5 @@ pub mod numbers;
 pub mod orientation;
 pub mod png;
 pub mod still;
+pub mod stretch;
 pub mod tone;

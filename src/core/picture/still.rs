@@ -136,6 +136,11 @@ fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     }
     match header::format(&content) {
         Some(format) => Ok((content, format)),
+        // Both orders of bytes.
+        None if content.starts_with(b"SDPX") || content.starts_with(b"XPDS") => bail!(
+            "cannot read {shown}: DPX is not read; convert it without loss, keeping the numbers: \
+             `ffmpeg -start_number 1001 -i shot.%04d.dpx -start_number 1001 -pix_fmt rgb48be shot.%04d.png`"
+        ),
         None => {
             bail!("cannot read {shown}: it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture")
         }
@@ -243,6 +248,17 @@ mod tests {
         let read = read_still(&path, Tone::UpperBits).unwrap();
         assert_eq!((read.width(), read.height()), (3, 2));
         read.pixels().to_vec()
+    }
+
+    #[test]
+    fn dpx_is_refused_with_the_command_that_converts_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("shot.1001.dpx");
+        for magic in ["SDPX", "XPDS"] {
+            fs::write(&path, format!("{magic}{}", "x".repeat(2044))).unwrap();
+            let error = read(&path, Orient::Ignore).err().unwrap().to_string();
+            assert!(error.contains("ffmpeg") && error.contains("shot.%04d.png"), "{error}");
+        }
     }
 
     #[test]

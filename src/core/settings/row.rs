@@ -149,6 +149,8 @@ pub const PICTURES: Group = 8;
 pub const RATE: Group = 9;
 
 pub const PART: Group = 10;
+/// Views in one frame.
+pub const PACKING: Group = 11;
 
 #[derive(Clone, Copy)]
 pub struct Flag {

@@ -14,6 +14,7 @@ pub mod video;
 
 use std::sync::Arc;
 
+use crate::labels::Labels;
 use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Matched, StereoGeometry};
 use stereod_core::matching::{Steady, Temporal};
@@ -31,6 +32,8 @@ pub struct StreamInfo {
     pub has_colour: bool,
     pub clock: Option<CaptureClock>,
     pub stages: StagesInTime,
+    /// Numbers and time codes of the source's frames.
+    pub labels: Labels,
 }
 
 /// The stages of the matcher that depend on earlier pairs.

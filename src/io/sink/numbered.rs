@@ -97,7 +97,7 @@ fn name_of(number: u64, extension: &str) -> String {
     format!("{number:06}.{extension}")
 }
 
-/// Writes `DIR/NNNNNN.EXT`, numbered by the pairs' sequence numbers.
+/// Writes `DIR/NNNNNN.EXT`, a file for each number.
 ///
 /// Each file appears under its name only when it is complete, with a description next to it. The
 /// numbered files of a folder belong to one run: the first new file removes all that an earlier run
@@ -149,8 +149,8 @@ impl NumberedFiles {
         Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
     }
 
-    pub fn write(&mut self, sequence: u64, content: &[u8]) -> Result<()> {
-        let name = name_of(sequence, self.extension);
+    pub fn write(&mut self, number: u64, content: &[u8]) -> Result<()> {
+        let name = name_of(number, self.extension);
         let path = self.dir.join(&name);
         self.put(NewFile::create(&path)?, &name, content)?;
         match self.waiting.take() {

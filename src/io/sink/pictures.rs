@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::labels::Labels;
 use crate::sink::numbered::{Kind, NumberedFiles};
 use crate::sink::segments::Place;
-use crate::sink::still::{Still, StillFormat};
+use crate::sink::still::{About, Still, StillFormat};
 use crate::sink::{Sink, StreamInfo};
 use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_core::picture::cloud::{self, CloudFormat, CloudOptions};
@@ -22,7 +23,7 @@ pub static PICTURES: Kind = Kind {
     description: "disparity.json",
 };
 
-/// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`]: disparity in the KITTI convention or depth as
+/// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`], with the number of the source's image: disparity in the KITTI convention or depth as
 /// 16-bit PNG, or floats in another format of [`Still::write`]. The description holds the meaning of the
 /// numbers, the range and the cameras, if known.
 #[derive(Debug)]
@@ -33,6 +34,9 @@ pub struct Pictures {
     numbers: Numbers,
     png: DisparityPng,
     files: NumberedFiles,
+    labels: Labels,
+    rate: Option<f64>,
+    source: String,
 }
 
 impl Pictures {
@@ -47,7 +51,14 @@ impl Pictures {
         let text = describe(stream, quantity, format, &numbers);
         let name = format!("pictures in {}", place.path().display());
         let files = NumberedFiles::create(&place, &PICTURES, format.extension(), text)?;
-        Ok(Self { name, quantity, format, numbers, png: DisparityPng::default(), files })
+        let StreamInfo { labels, rate, .. } = *stream;
+        let (png, source) = Default::default();
+        Ok(Self { name, quantity, format, numbers, png, files, labels, rate, source })
+    }
+
+    /// Names the source in files that can hold its name.
+    pub fn of_source(self, name: &str) -> Self {
+        Self { source: name.to_owned(), ..self }
     }
 }
 
@@ -91,13 +102,18 @@ fn describe(
     format!("{description:#}\n")
 }
 
+/// Returns the number of a pair's files: that of the left image, if images have numbers, else the pair's.
+fn number(labels: &Labels, frame: &Matched) -> u64 {
+    labels.number(frame.pair.timestamp).unwrap_or(frame.pair.sequence)
+}
+
 impl Sink for Pictures {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let number = frame.pair.sequence;
+        let number = number(&self.labels, frame);
         if self.format == StillFormat::Png {
             let picture = self.png.encode(&frame.disparity, &self.numbers)?;
             return self.files.write(number, picture);
@@ -112,6 +128,12 @@ impl Sink for Pictures {
             geometry: frame.geometry.as_ref(),
             depth,
             confidence: frame.confidence.as_ref(),
+            about: About {
+                source: &self.source,
+                rate: self.rate,
+                number: Some(number),
+                timecode: self.labels.timecode(frame.pair.timestamp),
+            },
         };
         self.files.write(number, &still.encode(self.format)?)
     }
@@ -132,6 +154,7 @@ pub struct Clouds {
     format: CloudFormat,
     options: CloudOptions,
     files: NumberedFiles,
+    labels: Labels,
 }
 
 impl Clouds {
@@ -146,7 +169,7 @@ impl Clouds {
         let name = format!("clouds in {}", place.path().display());
         let text = describe_clouds(&geometry, format, options);
         let files = NumberedFiles::create(&place, &CLOUDS, format.extension(), text)?;
-        Ok(Self { name, format, options, files })
+        Ok(Self { name, format, options, files, labels: stream.labels })
     }
 }
 
@@ -185,6 +208,6 @@ impl Sink for Clouds {
         let Self { format, options, .. } = *self;
         let map = &frame.disparity;
         let (file, _) = cloud::encode_cloud(format, map, confidence, &geometry, options, colour)?;
-        self.files.write(frame.pair.sequence, &file)
+        self.files.write(number(&self.labels, frame), &file)
     }
 }

@@ -4,8 +4,12 @@ use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use exr::math::Vec2;
+use exr::meta::attribute::{AttributeValue, Text, TimeCode};
+use exr::meta::header::LayerAttributes;
 use serde::Deserialize;
 
+use crate::labels::Timecode;
 use crate::sink::colour::{ColourMap, ColourScale, colourise};
 use stereod_core::files;
 use stereod_core::floats::floats;
@@ -82,11 +86,26 @@ pub struct Still<'a> {
     /// Unit of the depth that is written in place of disparity.
     pub depth: Option<DepthUnit>,
     pub confidence: Option<&'a Image>,
+    /// For the header of an EXR file.
+    pub about: About<'a>,
+}
+
+/// Origin of a map.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The source in words.
+    pub source: &'a str,
+    /// Pairs a second.
+    pub rate: Option<f64>,
+    /// Number of the image in the source.
+    pub number: Option<u64>,
+    pub timecode: Option<Timecode>,
 }
 
 impl<'a> Still<'a> {
     pub fn of(map: &'a DisparityMap, range: DisparityRange) -> Self {
-        Self { map, range, geometry: None, depth: None, confidence: None }
+        let about = About::default();
+        Self { map, range, geometry: None, depth: None, confidence: None, about }
     }
 
     /// Writes the map in the format of the path's extension:
@@ -142,10 +161,11 @@ impl<'a> Still<'a> {
         let floats = floats(self.map);
         let disparity = floats.iter().map(|&float| if float.is_nan() { 0.0 } else { float });
         let mut channels = vec![channel("disparity", disparity.collect())];
-        let mut comment = None;
+        let mut attributes = self.about.attributes();
         if let Some(geometry) = self.geometry {
             let depth = floats.iter().map(|&px| metres(geometry, px).unwrap_or(f32::INFINITY));
             channels.push(channel("Z", depth.collect()));
+            self.describe_cameras(geometry, &mut attributes);
         }
         if let (Some(geometry), Some(confidence)) = (self.geometry, self.confidence) {
             let pixels = floats.iter().zip(confidence.pixels());
@@ -155,13 +175,34 @@ impl<'a> Still<'a> {
                 metres.map_or(f32::INFINITY, |metres| metres as f32)
             });
             channels.push(channel("Z_std", deviation.collect()));
-            comment = Some(format!("Z_std: {DEVIATION_LIMITS}"));
+            attributes.comments = text(&format!("Z_std: {DEVIATION_LIMITS}"));
         }
         if let Some(confidence) = self.confidence {
             let share = confidence.pixels().iter().map(|&level| f32::from(level) / 255.0);
             channels.push(channel("confidence", share.collect()));
         }
-        encode_exr((self.map.width(), self.map.height()), channels, comment.as_deref())
+        let timecode = self.about.timecode.map(exr_timecode);
+        encode_exr((self.map.width(), self.map.height()), channels, attributes, timecode)
+    }
+
+    /// Adds the cameras: as the screen window, which is how OpenEXR describes a perspective, at a distance of 1;
+    /// and as plain numbers.
+    fn describe_cameras(&self, geometry: &StereoGeometry, attributes: &mut LayerAttributes) {
+        let StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, .. } = *geometry;
+        let middle = |side: usize| (side as f64 - 1.0) / 2.0;
+        let (width, height) = (self.map.width(), self.map.height());
+        attributes.screen_window_width = (width as f64 / focal_px) as f32;
+        let x = (middle(width) - centre_x_px) / focal_px;
+        // The window's y axis points up.
+        let y = (centre_y_px - middle(height)) / focal_px;
+        attributes.screen_window_center = Vec2(x as f32, y as f32);
+        let numbers = [("focalLengthPx", focal_px), ("baselineM", baseline_m)];
+        let numbers =
+            numbers.map(|(name, number)| (name.into(), AttributeValue::F32(number as f32)));
+        attributes.other.extend(numbers);
+        attributes
+            .other
+            .extend(text("m").map(|unit| ("depthUnit".into(), AttributeValue::Text(unit))));
     }
 }
 
@@ -183,7 +224,10 @@ pub fn write_depth(
         StillFormat::Pfm => encode_pfm(size.0, depth_m),
         StillFormat::Tiff => tiff(size, &or_nan().collect::<Vec<_>>())?,
         StillFormat::Npy => npy(size, or_nan()),
-        StillFormat::Exr => encode_exr(size, vec![channel("Z", depth_m.to_vec())], None)?,
+        StillFormat::Exr => {
+            let attributes = About::default().attributes();
+            encode_exr(size, vec![channel("Z", depth_m.to_vec())], attributes, None)?
+        }
     };
     files::write_whole(path, &file)
 }
@@ -194,18 +238,56 @@ fn channel(name: &str, samples: Vec<f32>) -> Channel {
     exr::prelude::AnyChannel::new(name, exr::prelude::FlatSamples::F32(samples))
 }
 
+impl About<'_> {
+    /// Returns the attributes, by OpenEXR's names where it has one
+    /// (<https://openexr.com/en/latest/StandardAttributes.html>).
+    fn attributes(&self) -> LayerAttributes {
+        let mut attributes = LayerAttributes {
+            software_name: text(concat!("stereod ", env!("CARGO_PKG_VERSION"))),
+            frames_per_second: self.rate.and_then(|rate| {
+                let rate = gstreamer::Fraction::approximate_f64(rate)?;
+                Some((rate.numer(), u32::try_from(rate.denom()).ok()?))
+            }),
+            ..LayerAttributes::default()
+        };
+        let number = self.number.and_then(|number| i32::try_from(number).ok());
+        let number = number.map(|number| ("imageCounter".into(), AttributeValue::I32(number)));
+        let source = text(self.source).filter(|_| !self.source.is_empty());
+        let source = source.map(|name| ("source".into(), AttributeValue::Text(name)));
+        attributes.other.extend(number.into_iter().chain(source));
+        attributes
+    }
+}
+
+/// Converts a text to UTF-8, as OpenEXR stores texts.
+fn text(text: &str) -> Option<Text> {
+    Some(Text::from_bytes_unchecked(text.bytes().collect()))
+}
+
+/// Converts a time code; above 30 frames a second it counts pairs of frames, as SMPTE ST 12-1 has it.
+fn exr_timecode(code: Timecode) -> TimeCode {
+    let Timecode { hours, minutes, seconds, frames, drop: drop_frame, .. } = code;
+    let (frame, field_phase) = match code.is_fast() {
+        true => (frames / 2, frames % 2 == 1),
+        false => (frames, false),
+    };
+    TimeCode { hours, minutes, seconds, frame, drop_frame, field_phase, ..TimeCode::default() }
+}
+
 /// Encodes channels as OpenEXR (<https://openexr.com/en/latest/>).
 fn encode_exr(
     size: (usize, usize),
     channels: Vec<Channel>,
-    comment: Option<&str>,
+    attributes: LayerAttributes,
+    timecode: Option<TimeCode>,
 ) -> Result<Vec<u8>> {
     let mut image = exr::prelude::Image::from_encoded_channels(
         size,
         exr::prelude::Encoding::SMALL_LOSSLESS,
         exr::prelude::AnyChannels::sort(channels.into()),
     );
-    image.layer_data.attributes.comments = comment.map(Into::into);
+    image.layer_data.attributes = attributes;
+    image.attributes.time_code = timecode;
     let mut file = Cursor::new(Vec::new());
     exr::prelude::WritableImage::write(&image).to_buffered(&mut file)?;
     Ok(file.into_inner())
@@ -449,6 +531,54 @@ mod tests {
         assert_eq!([deviations[1], deviations[4]], [f32::INFINITY; 2]);
         assert_eq!(channels[2].1, [0, 0, 255, 51, 1, 204].map(|level| level as f32 / 255.0));
         assert_eq!(channels[3].1, disparity);
+    }
+
+    #[test]
+    fn exr_says_where_a_map_comes_from() {
+        gstreamer::init().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.exr");
+        let (map, geometry) = (map(), geometry());
+        let mut code = Timecode {
+            hours: 1,
+            minutes: 2,
+            seconds: 3,
+            frames: 23,
+            rate: [24_000, 1001],
+            drop: false,
+        };
+        for (rate, frames) in [([24_000, 1001], 23), ([60, 1], 59)] {
+            code = Timecode { rate, frames, ..code };
+            let about = About {
+                source: "links.mov",
+                rate: Some(f64::from(rate[0]) / f64::from(rate[1])),
+                number: Some(1001),
+                timecode: Some(code),
+            };
+            let still = Still { geometry: Some(&geometry), about, ..Still::of(&map, RANGE) };
+            still.write(&path).unwrap();
+            assert_eq!(Timecode::read(&path, None), Some(code));
+        }
+        let image = exr::prelude::read_first_flat_layer_from_file(&path).unwrap();
+        let attributes = image.layer_data.attributes;
+        assert!(attributes.software_name.unwrap().to_string().starts_with("stereod "));
+        assert_eq!(attributes.frames_per_second, Some((60, 1)));
+        let other = |name: &str| attributes.other.get(&Text::from(name));
+        assert_eq!(other("imageCounter"), Some(&AttributeValue::I32(1001)));
+        assert_eq!(other("source"), Some(&AttributeValue::Text("links.mov".into())));
+        assert_eq!(other("focalLengthPx"), Some(&AttributeValue::F32(geometry.focal_px as f32)));
+        assert_eq!(other("baselineM"), Some(&AttributeValue::F32(geometry.baseline_m as f32)));
+        // Three columns and two rows.
+        let width = 3.0 / geometry.focal_px as f32;
+        assert!((attributes.screen_window_width - width).abs() < 1e-6);
+        let expected = [
+            (1.0 - geometry.centre_x_px) / geometry.focal_px,
+            (geometry.centre_y_px - 0.5) / geometry.focal_px,
+        ];
+        let Vec2(x, y) = attributes.screen_window_center;
+        assert!(
+            (f64::from(x) - expected[0]).abs() < 1e-6 && (f64::from(y) - expected[1]).abs() < 1e-6
+        );
     }
 
     #[test]

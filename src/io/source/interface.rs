@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::labels::Labels;
 use crate::source::live::LiveState;
 use stereod_core::camera::CameraInput;
 use stereod_core::control::Switch;
@@ -47,6 +48,8 @@ pub struct SourceInfo {
     /// Smallest grey level of white.
     pub white: u8,
     pub cameras: Vec<CameraInput>,
+    /// Numbers and time codes of the left view's frames.
+    pub labels: Labels,
 }
 
 impl SourceInfo {

@@ -25,6 +25,7 @@ pub fn open(
     demo: DemoOptions,
     streams: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
+    spec.check_half(streams.half)?;
     let source: Box<dyn Source> = match spec {
         SourceSpec::Demo => Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())),
         SourceSpec::Recording { path, topics } => recording::replay(path, topics, streams)?,

@@ -11,7 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-const KINDS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr"];
+use crate::labels::{Labels, Timecode, Timing};
+
+/// With DPX, which is not read, so that the error names the cure.
+const KINDS: [&str; 11] =
+    ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr", "dpx"];
 
 #[derive(Clone, Debug)]
 pub(super) struct Pictures {
@@ -20,16 +24,6 @@ pub(super) struct Pictures {
     pub(super) files: Vec<(u64, PathBuf)>,
     /// Whether the numbers belong to a printf pattern; otherwise they were found in the names, or just count.
     asked: bool,
-}
-
-/// Times of the images of one or both views.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Timing {
-    /// Smallest number of all, at time zero.
-    first: u64,
-    /// Greatest common divisor of all distances between numbers: one frame period.
-    step: u64,
-    rate: f64,
 }
 
 /// A file name with one number in it, not necessarily UTF-8.
@@ -41,16 +35,30 @@ struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Parses `before%0Nd`after, also `%d`, and `before####after` of an image, with a digit for each `#`;
-    /// `None` without a number in the name.
+    /// Parses `before%0Nd`after, also `%d`, and, of an image, `before####after` with a digit for each `#` and
+    /// `before$F4after` (also `$F`) as Houdini writes it; `None` without a number in the name.
     fn parse(name: &'a OsStr) -> Option<Self> {
-        Self::parse_printf(name.as_encoded_bytes()).or_else(|| {
-            let bytes = name.as_encoded_bytes();
-            let at = bytes.iter().position(|&byte| byte == b'#')?;
-            let digits = bytes[at..].iter().take_while(|&&byte| byte == b'#').count();
-            let (before, after) = (&bytes[..at], &bytes[at + digits..]);
-            is_picture(Path::new(name)).then_some(Self { before, after, digits })
-        })
+        let bytes = name.as_encoded_bytes();
+        let is_picture = || is_picture(Path::new(name));
+        Self::parse_printf(bytes)
+            .or_else(|| Self::parse_hashes(bytes).filter(|_| is_picture()))
+            .or_else(|| Self::parse_houdini(bytes).filter(|_| is_picture()))
+    }
+
+    fn parse_hashes(name: &'a [u8]) -> Option<Self> {
+        let at = name.iter().position(|&byte| byte == b'#')?;
+        let digits = name[at..].iter().take_while(|&&byte| byte == b'#').count();
+        Some(Self { before: &name[..at], after: &name[at + digits..], digits })
+    }
+
+    fn parse_houdini(name: &'a [u8]) -> Option<Self> {
+        let at = name.windows(2).position(|two| two == b"$F")?;
+        let after = &name[at + 2..];
+        let (digits, after) = match after {
+            [digit @ b'1'..=b'9', after @ ..] => (usize::from(digit - b'0'), after),
+            after => (1, after),
+        };
+        Some(Self { before: &name[..at], after, digits })
     }
 
     fn parse_printf(name: &'a [u8]) -> Option<Self> {
@@ -233,6 +241,19 @@ impl Pictures {
         self.files.into_iter().map(|(_, path)| path)
     }
 
+    /// Returns the labels of the images, with the time code of the first file; no numbers if they are too large for
+    /// times. `zero`: time of the first number.
+    pub(super) fn labels(&self, timing: Timing, zero: Duration) -> Labels {
+        let are_exact = |timing: &Timing| {
+            self.numbers().all(|number| timing.number(timing.time(number)) == number)
+        };
+        let first = self.files.first();
+        let code = first
+            .and_then(|(number, path)| Some((Timecode::read(path, Some(timing.rate))?, *number)));
+        let timing = Some(timing).filter(are_exact);
+        Labels { zero, timing, timecode: code.filter(|_| timing.is_some()) }
+    }
+
     /// Describes the first and last number.
     pub(super) fn range(&self) -> String {
         match (self.files.first(), self.files.last()) {
@@ -293,15 +314,6 @@ pub(super) fn timing(streams: &[&Pictures], rate: f64) -> Timing {
     Timing { first, step: step.max(1), rate }
 }
 
-impl Timing {
-    pub(super) fn time(&self, number: u64) -> Duration {
-        let steps = number.saturating_sub(self.first) / self.step;
-        // Limited to a century, because numbers that are dates would overflow GStreamer's clock.
-        let nanos = (steps as f64 * 1e9 / self.rate).round().min(3e18);
-        Duration::from_nanos(nanos as u64)
-    }
-}
-
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -327,11 +339,14 @@ mod tests {
             "100%/x%02d.png",
             "shot.####.exr",
             "#.png",
+            "shot.$F4.exr",
+            "$F.png",
         ] {
             assert!(is_pattern(Path::new(pattern)), "{pattern}");
         }
         for name in [
             "take#2.mp4",
+            "take$F4.mp4",
             "##/left.png",
             "left.mp4",
             "100%.mp4",
@@ -358,6 +373,9 @@ mod tests {
         assert_eq!(name.number("shot.0097.exr".as_ref()), Some(97));
         assert_eq!(name.number("shot.12345.exr".as_ref()), Some(12_345));
         assert_eq!(name.number("shot.97.exr".as_ref()), None);
+        let name = Name::parse("shot.$F4.exr".as_ref()).unwrap();
+        assert_eq!(name.number("shot.1001.exr".as_ref()), Some(1001));
+        assert_eq!(name.number("shot.101.exr".as_ref()), None);
     }
 
     #[test]
@@ -418,6 +436,10 @@ mod tests {
         assert_eq!(timing.time(16), Duration::ZERO);
         assert_eq!(timing.time(80), 4 * period);
         assert_eq!(super::timing(&[&pictures(&[5])], 20.0).time(5), Duration::ZERO);
+        assert_eq!(right.labels(timing, period).number(3 * period), Some(48));
+        let dates = pictures(&[1, 1_403_636_579_763_555_584]);
+        let labels = dates.labels(super::timing(&[&dates, &left], 20.0), period);
+        assert_eq!(labels.number(3 * period), None);
         assert!(super::timing(&[&pictures(&[0, 1, u64::MAX])], 20.0).time(u64::MAX) > period);
     }
 }

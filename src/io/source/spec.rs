@@ -140,6 +140,15 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
+    /// Fails if views are said to be squeezed to half their size, and no frame holds both.
+    pub fn check_half(&self, half: bool) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            !half || self.is_one_stream(),
+            "`--half` is for two views in one picture: give it with --side-by-side or --top-bottom, or leave it out"
+        );
+        Ok(())
+    }
+
     /// Reports whether the source consists of single images.
     pub fn are_pictures(&self) -> bool {
         self.streams().next().is_some_and(|first| match first {

@@ -307,8 +307,23 @@ impl Monitor {
         }
         let recovered = self.told.is_some_and(|(told, _)| told.is_alarm());
         self.told = Some((verdict, size));
-        let seen = self.smoothed.as_ref();
-        let message = match (verdict, seen, self.agreed_px) {
+        let message = self.describe(verdict);
+        let message = match recovered {
+            true => message.replacen("rows aligned", "rows aligned again", 1),
+            false => message,
+        };
+        Some(Event { verdict, message })
+    }
+
+    /// Returns the warning that was reported and still holds, with the present figures.
+    pub fn warning(&self) -> Option<String> {
+        let (verdict, _) = self.told.filter(|(told, _)| told.is_alarm())?;
+        Some(self.describe(verdict))
+    }
+
+    fn describe(&self, verdict: Verdict) -> String {
+        let seen = self.state.measurement.as_ref();
+        match (verdict, seen, self.agreed_px) {
             (Verdict::Wandering, ..) => {
                 self.limits.describe_wander(self.state.wandered_px.unwrap_or_default())
             }
@@ -317,13 +332,8 @@ impl Monitor {
             {
                 self.limits.describe_bump(seen, agreed)
             }
-            (Verdict::Good, ..) if recovered => {
-                let message = self.limits.describe(verdict, seen);
-                message.replacen("rows aligned", "rows aligned again", 1)
-            }
             _ => self.limits.describe(verdict, seen),
-        };
-        Some(Event { verdict, message })
+        }
     }
 }
 

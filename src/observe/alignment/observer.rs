@@ -7,6 +7,7 @@ use crate::observe::Observer;
 use crate::observe::alignment::{
     Event, Limits, Measurement, Monitor, Options, State, WIDE_ROWS, measure,
 };
+use crate::observe::told::{Check, Warnings};
 use stereod_core::frame::{Image, Matched};
 use stereod_core::thread::{self, locked};
 
@@ -32,6 +33,7 @@ pub struct AlignmentObserver {
     options: Options,
     pub limits: SharedLimits,
     shared: Shared,
+    warnings: Warnings,
     /// `None` after a panic in a measurement.
     monitor: Option<Monitor>,
     /// Time of the last measured pair, and its time in the stream.
@@ -39,10 +41,10 @@ pub struct AlignmentObserver {
 }
 
 impl AlignmentObserver {
-    pub fn new(options: Options, limits: Limits, shared: Shared) -> Self {
+    pub fn new(options: Options, limits: Limits, shared: Shared, warnings: Warnings) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = Arc::new(Mutex::new(limits));
-        Self { options, limits, shared, monitor, taken: None }
+        Self { options, limits, shared, warnings, monitor, taken: None }
     }
 
     fn take(&mut self, frame: &Matched, measure: Measure) {
@@ -77,7 +79,14 @@ impl AlignmentObserver {
         match thread::guarded("the alignment thread", || work(monitor)) {
             Ok(event) => {
                 *locked(&self.shared) = monitor.state();
-                tell(event);
+                match event {
+                    Some(Event { verdict, message }) if verdict.is_alarm() => {
+                        self.warnings.warn(Check::Alignment, message);
+                    }
+                    Some(Event { message, .. }) => tracing::info!("{message}"),
+                    None => {}
+                }
+                self.warnings.renew(Check::Alignment, monitor.warning());
             }
             Err(broken) => {
                 tracing::error!("the alignment is watched no longer: {broken}");
@@ -98,14 +107,6 @@ impl Observer for AlignmentObserver {
     }
 }
 
-fn tell(event: Option<Event>) {
-    match event {
-        Some(Event { verdict, message }) if verdict.is_alarm() => tracing::warn!("{message}"),
-        Some(Event { message, .. }) => tracing::info!("{message}"),
-        None => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +121,10 @@ mod tests {
         Matched::new(pair, DisparityMap::new(4, 2, range, Pooled::unpooled(vec![0; 8])))
     }
 
+    fn observer(shared: Shared) -> AlignmentObserver {
+        AlignmentObserver::new(Options::default(), Limits::default(), shared, Warnings::default())
+    }
+
     fn aligned(_: &Image, _: &Image, options: &Options) -> Option<Measurement> {
         let textured = Image::from_fn(320, 240, |x, y| {
             let noise = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);
@@ -131,8 +136,7 @@ mod tests {
     #[test]
     fn a_measurement_that_breaks_down_ends_the_watch_and_nothing_else() {
         let shared = Shared::default();
-        let mut observer =
-            AlignmentObserver::new(Options::default(), Limits::default(), shared.clone());
+        let mut observer = observer(shared.clone());
         observer.take(&matched(0), aligned);
         assert!(locked(&shared).measurement.is_some());
         observer.taken = None;
@@ -145,8 +149,7 @@ mod tests {
 
     #[test]
     fn pairs_are_measured_a_few_times_a_second() {
-        let mut observer =
-            AlignmentObserver::new(Options::default(), Limits::default(), Shared::default());
+        let mut observer = observer(Shared::default());
         let mut is_taken = |taken, sequence| {
             observer.taken = Some(taken);
             observer.take(&matched(sequence), |_, _, _| None);

@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::observe::Observer;
 use crate::observe::range::{Spare, TooFew, may_be_too_short, too_few};
+use crate::observe::told::{Check, Warnings};
 use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched};
 use stereod_core::matching::Params;
 use stereod_core::thread::locked;
@@ -23,6 +24,7 @@ pub type Shared = Arc<Mutex<Option<TooFew>>>;
 pub struct RangeObserver {
     matcher: SmallMatcher,
     shared: Shared,
+    warnings: Warnings,
     last_look: Option<Instant>,
     warned: Option<DisparityRange>,
     chosen: Option<DisparityRange>,
@@ -31,8 +33,13 @@ pub struct RangeObserver {
 impl RangeObserver {
     /// Creates an observer that updates `shared`. `chosen`: the disparity range that `auto`
     /// chose, if any.
-    pub fn new(matcher: SmallMatcher, shared: Shared, chosen: Option<DisparityRange>) -> Self {
-        Self { matcher, shared, last_look: None, warned: None, chosen }
+    pub fn new(
+        matcher: SmallMatcher,
+        shared: Shared,
+        chosen: Option<DisparityRange>,
+        warnings: Warnings,
+    ) -> Self {
+        Self { matcher, shared, warnings, last_look: None, warned: None, chosen }
     }
 }
 
@@ -46,12 +53,13 @@ impl Observer for RangeObserver {
         }
         // Maps are looked at only so often, too: most of them show nothing.
         self.last_look = Some(Instant::now());
-        if !is_first && !may_be_too_short(&frame.disparity, range) {
-            return;
-        }
         let pair = [&frame.pair.left, &frame.pair.right];
-        let found = match too_few(pair, range, Spare::ForLater, &self.matcher) {
-            Ok(found) => found,
+        let is_suspicious = is_first || may_be_too_short(&frame.disparity, range);
+        let found = match is_suspicious
+            .then(|| too_few(pair, range, Spare::ForLater, &self.matcher))
+            .transpose()
+        {
+            Ok(found) => found.flatten(),
             Err(error) => {
                 // The run does not depend on it.
                 tracing::debug!("the range of disparities could not be checked: {error:#}");
@@ -60,9 +68,12 @@ impl Observer for RangeObserver {
         };
         let chosen = self.chosen == Some(range);
         let found = found.map(|found| TooFew { chosen, ..found });
-        if let Some(too_few) = found {
-            self.warned = Some(range);
-            tracing::warn!("{too_few}");
+        match found {
+            Some(too_few) => {
+                self.warned = Some(range);
+                self.warnings.warn(Check::Range, too_few.to_string());
+            }
+            None => self.warnings.renew(Check::Range, None),
         }
         *locked(&self.shared) = found;
     }

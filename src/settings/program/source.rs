@@ -10,7 +10,7 @@ use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::tone::Tone;
 use stereod_core::settings::row::Plain::{Real, Switch};
 use stereod_core::settings::row::{
-    AUTO, CAMERAS, Conflict, InBatch, Kind, PAIRING, PART, PICTURES, Row, any,
+    AUTO, CAMERAS, Conflict, InBatch, Kind, PACKING, PAIRING, PART, PICTURES, Row, any,
 };
 use stereod_io::source::excerpt::{Frames, Part};
 use stereod_io::source::gst::{GstOptions, Keep, Live, Offset, Reconnect};
@@ -47,6 +47,7 @@ pub struct Source {
     pub duration_s: Option<f64>,
     pub picture_rate: f64,
     pub swap: bool,
+    pub half: bool,
     pub tone: Tone,
     pub orient: Orient,
     pub size: String,
@@ -126,6 +127,13 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::new("swap", Switch(false), Kind::Switch)
         .flag(CAMERAS, "--swap", "")
         .help("Exchange the cameras: the left input becomes the right view."),
+    Row::new("half", Switch(false), Kind::Switch)
+        .flag(PACKING, "--half", "")
+        .help(
+            "The views in a side-by-side (top-bottom) frame are squeezed to half their width (height); they are \
+             stretched again.",
+        )
+        .more("So their pixels are square, and a calibration of the cameras fits."),
     Row::names("tone", "local", &["local", "upper-bits"])
         .flag(PICTURES, "--tone", "TONE")
         .help("How samples of 9 to 16 bits are reduced to the 8 bits that are matched.")
@@ -300,7 +308,17 @@ impl Source {
 
     pub fn stream_options(&self, camera: &Camera, stop: &Stop, keep: &Keep) -> GstOptions {
         let Source {
-            pair_by, picture_rate, swap, tone, orient, rate, format, live, reconnect, ..
+            pair_by,
+            picture_rate,
+            swap,
+            half,
+            tone,
+            orient,
+            rate,
+            format,
+            live,
+            reconnect,
+            ..
         } = *self;
         GstOptions {
             pair_by,
@@ -308,6 +326,7 @@ impl Source {
             offset: self.offset_ms.map_or(Offset::Auto, |ms| Offset::Ns((ms * 1e6).round() as i64)),
             picture_rate,
             swap,
+            half,
             cameras: CameraRequest { size: camera_size(&self.size), rate, format },
             controls: camera.controls,
             exposure_from: camera.exposure_from,

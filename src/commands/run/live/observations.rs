@@ -11,6 +11,7 @@ use crate::observe::known::KnownObserver;
 use crate::observe::map_metrics::{self, MapMetrics};
 use crate::observe::moment::{self, MomentObserver};
 use crate::observe::range::observer::{self as range, RangeObserver};
+use crate::observe::told::Warnings;
 use crate::observe::{AccuracySummary, Observer, Observers, SharedAccuracy};
 use crate::settings::Loaded;
 use crate::telemetry::progress::TIME_CLASSES_US;
@@ -32,6 +33,7 @@ pub struct Observations {
     exposure: exposure::Shared,
     map_metrics: map_metrics::Shared,
     moment: moment::Shared,
+    pub warnings: Warnings,
 }
 
 impl Observations {
@@ -39,6 +41,7 @@ impl Observations {
         loaded: &Loaded,
         info: &SourceInfo,
         rig: &Rig,
+        warnings: Warnings,
         sinks: &mut Vec<Box<dyn Sink>>,
     ) -> Self {
         let (settings, range) = (&loaded.settings, loaded.params.range);
@@ -54,8 +57,10 @@ impl Observations {
         figures.push(Box::new(map_metrics.clone()));
         let moment = moment::Shared::default();
         let alignment = settings.alignment.check.then(|| {
-            figures.push(Box::new(KnownObserver::default()));
-            figures.push(Box::new(MomentObserver::new(moment.clone(), settings.source.offset_ms)));
+            figures.push(Box::new(KnownObserver::new(warnings.clone())));
+            let offset_ms = settings.source.offset_ms;
+            let observer = MomentObserver::new(moment.clone(), offset_ms, warnings.clone());
+            figures.push(Box::new(observer));
             let shared = alignment::Shared::default();
             let options = Options { range: Some(range), ..Options::default() };
             let limits = settings.alignment.limits(
@@ -63,7 +68,8 @@ impl Observations {
                 rig.farthest_px(),
                 rig.rows_if_exchanged(),
             );
-            let observer = AlignmentObserver::new(options, limits, shared.clone());
+            let observer =
+                AlignmentObserver::new(options, limits, shared.clone(), warnings.clone());
             let limits = observer.limits.clone();
             checks.push(Box::new(observer));
             (shared, limits)
@@ -73,15 +79,18 @@ impl Observations {
         let one = CpuOptions { threads: Some(1), ..settings.engine.options().cpu };
         let chosen = loaded.has_chosen().then_some(range);
         let small = Box::new(small_matcher(one));
-        checks.push(Box::new(RangeObserver::new(small, too_few.clone(), chosen)));
+        let observer = RangeObserver::new(small, too_few.clone(), chosen, warnings.clone());
+        checks.push(Box::new(observer));
         let exposure = exposure::Shared::default();
-        checks.push(Box::new(ExposureObserver::new(exposure.clone(), info.white, info.live)));
+        let (white, live) = (info.white, info.live);
+        let observer = ExposureObserver::new(exposure.clone(), white, live, warnings.clone());
+        checks.push(Box::new(observer));
         for (name, newest_only, list) in [("figures", false, figures), ("checks", true, checks)] {
             if !list.is_empty() {
                 sinks.push(Box::new(Observers { name, newest_only, list }));
             }
         }
-        Self { accuracy, alignment, too_few, exposure, map_metrics, moment }
+        Self { accuracy, alignment, too_few, exposure, map_metrics, moment, warnings }
     }
 
     /// Errors so far; `None` if the truth is not known.

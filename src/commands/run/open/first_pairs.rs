@@ -14,6 +14,7 @@ use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::range::Spare;
+use crate::observe::told::{Check, Warnings};
 use crate::settings::Loaded;
 use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
@@ -111,8 +112,9 @@ pub fn choose_range(
     source: Box<dyn Source>,
     rig: &Rig,
     stop: &Switch,
+    warnings: &Warnings,
 ) -> anyhow::Result<Option<Chosen>> {
-    let source: Box<dyn Source> = Box::new(Compared::new(source));
+    let source: Box<dyn Source> = Box::new(Compared::new(source, warnings.clone()));
     if !ranging::needs_pairs(loaded) {
         let (loaded, dropped_before) = (loaded.clone(), Arc::default());
         let fewest = loaded.params.range.count;
@@ -195,13 +197,14 @@ impl Source for FirstPairs {
 /// A source that compares the two views of its first pairs: both inputs may be the same stream.
 pub struct Compared {
     source: Box<dyn Source>,
+    warnings: Warnings,
     same: usize,
     done: bool,
 }
 
 impl Compared {
-    pub fn new(source: Box<dyn Source>) -> Self {
-        Self { source, same: 0, done: false }
+    pub fn new(source: Box<dyn Source>, warnings: Warnings) -> Self {
+        Self { source, warnings, same: 0, done: false }
     }
 }
 
@@ -215,7 +218,7 @@ impl Source for Compared {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
-        let Self { source, same, done } = self;
+        let Self { source, warnings, same, done } = self;
         let mut last = None;
         let result = source.run(stop, &mut |pair, counts| {
             if !*done {
@@ -225,14 +228,14 @@ impl Source for Compared {
                     None => (0, true),
                 };
                 if let Some(duplicate) = last.filter(|_| *done) {
-                    tracing::warn!("{duplicate}");
+                    warnings.warn(Check::SameImage, duplicate.to_string());
                 }
             }
             emit(pair, counts)
         });
         // The stream was shorter than that.
         if let Some(duplicate) = last.filter(|_| !*done) {
-            tracing::warn!("{duplicate}");
+            warnings.warn(Check::SameImage, duplicate.to_string());
             *done = true;
         }
         result
@@ -328,9 +331,10 @@ mod tests {
     fn one_picture_in_all_of_the_first_pairs_is_noticed() {
         let noticed = |pairs, other| {
             let info = demo(0).info().clone();
-            let mut source = Compared::new(Box::new(Twins(info, pairs, other)));
+            let warnings = Warnings::default();
+            let mut source = Compared::new(Box::new(Twins(info, pairs, other)), warnings.clone());
             source.run(&Switch::default(), &mut |_, _| ControlFlow::Continue(())).unwrap();
-            (source.same > 0, source.done)
+            (warnings.all().len() == 1, source.done)
         };
         assert_eq!(noticed(2, None), (true, true));
         assert_eq!(noticed(9, None), (true, true));

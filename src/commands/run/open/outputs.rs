@@ -163,6 +163,7 @@ pub fn stream_info(
         has_colour: info.has_colour,
         clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
+        labels: info.labels,
     }
 }
 
@@ -185,6 +186,7 @@ pub fn open(
         calibration: calibration_files(settings)?,
         colouring: colouring.clone(),
         output: output.clone(),
+        source: info.description.clone(),
     });
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());

@@ -11,6 +11,7 @@ use crate::commands::run::live::handles::Handles;
 use crate::commands::{Error, print, told};
 use crate::observe::exposure::Exposure;
 use crate::observe::range::TooFew;
+use crate::observe::told::Told;
 use crate::observe::{AccuracySummary, alignment};
 use crate::pipeline::{Outcome, SinkCounts};
 use crate::settings::Loaded;
@@ -101,6 +102,9 @@ pub struct Statistics {
     /// Range that would suffice, if the scene exceeds the candidate disparities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few_disparities: Option<TooFew>,
+    /// Warnings of the pair check, in their order; absent without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Told>,
     /// Row alignment of the two views, if it was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<alignment::Summary>,
@@ -170,6 +174,7 @@ impl Statistics {
             settings: without_secrets(that_mattered),
             accuracy: observations.accuracy(),
             too_few_disparities: *locked(&observations.too_few),
+            warnings: observations.warnings.all(),
             alignment: observations.alignment().map(|state| state.summary()),
             exposure: observations.exposure(),
             temporal: progress.temporal(),
@@ -233,7 +238,6 @@ impl fmt::Display for Statistics {
         }
         let figures = [
             ("against the truth: ", shown(&self.accuracy)),
-            ("", shown(&self.too_few_disparities)),
             ("alignment of the views: ", shown(&self.alignment)),
             ("left and right picture: ", shown(&self.exposure)),
             ("in time: ", shown(&self.temporal)),
@@ -243,6 +247,10 @@ impl fmt::Display for Statistics {
         }
         if let Some(live) = &self.live {
             write_live(live, f)?;
+        }
+        for Told { text, stands, .. } in &self.warnings {
+            let what = if *stands { "warning" } else { "warning that holds no longer" };
+            write!(f, "\n  {what}: {text}")?;
         }
         for output in &self.outputs {
             write!(f, "\n  {}: {} frames", output.name, output.frames)?;

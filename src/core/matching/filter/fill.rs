@@ -32,6 +32,7 @@ pub struct Fill {
 
 /// Rule for the value of a filled pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FillRule {
     /// The smaller of the two in the row, or the only one.
     Row,

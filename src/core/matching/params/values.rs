@@ -8,6 +8,7 @@ pub const SLOPE_UNIT: u32 = 16;
 
 /// The directions along which costs are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Paths {
     /// None: winner takes all on the cost itself (local matching).
     None,
@@ -50,6 +51,7 @@ impl Paths {
 /// Dependence of the penalty of a large disparity step on the image: a step in brightness makes a
 /// step in depth likelier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum P2Mode {
     /// P2 everywhere.
     Fixed,
@@ -95,6 +97,7 @@ impl P2Mode {
 /// The image that steers the penalty of a large disparity step by its brightness steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Guide {
     /// The left image, unchanged.
     Picture,
@@ -106,6 +109,7 @@ pub enum Guide {
 
 /// Side of the median window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Median {
     /// No median.
     Off,

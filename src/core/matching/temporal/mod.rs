@@ -38,6 +38,7 @@ pub const DEGREE_MAX: u8 = 3;
 /// Purpose of the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Mode {
     /// Removes noise from static parts before matching.
     Denoise,

@@ -12,8 +12,10 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::feed::{Feed, FeedState, Flow, require};
+use super::tags::of_labels;
 use super::times::{Clock, fraction, frame_duration, raw_caps};
 use super::view::{Painter, VideoView};
+use crate::labels::Labels;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::segments::Place;
 use crate::sink::{Sink, StreamInfo};
@@ -46,6 +48,8 @@ pub struct Preview {
     duration: Duration,
     pool: Pool<u8>,
     feed: Feed,
+    muxer: gst::Element,
+    labels: Labels,
     /// File that the pipeline writes to; closed after it has stopped.
     file: Arc<Mutex<NewFile>>,
     taken: u64,
@@ -120,6 +124,7 @@ impl Preview {
             .field("colorimetry", "sRGB")
             .build();
         let elements = elements(&file, stream.rate, quality)?;
+        let muxer = elements[4].clone();
         let elements: Vec<&gst::Element> = elements.iter().collect();
         let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(FeedState::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
@@ -141,6 +146,8 @@ impl Preview {
             duration: frame_duration(rate).unwrap_or(Duration::from_millis(40)),
             pool: Pool::new(),
             feed,
+            muxer,
+            labels: stream.labels,
             file,
             taken: 0,
             _taken_name: taken_name,
@@ -169,6 +176,17 @@ impl Preview {
         Ok(())
     }
 
+    /// Notes the number and time code of the first frame, as far as the source has them.
+    fn tag(&self, first: Duration) {
+        let labels = of_labels(&self.labels, first).map(|(name, value)| format!("{name}={value}"));
+        let comment = labels.collect::<Vec<_>>().join(";");
+        if let Some(tags) =
+            self.muxer.dynamic_cast_ref::<gst::TagSetter>().filter(|_| !comment.is_empty())
+        {
+            tags.add_tag::<gst::tags::Comment>(&comment.as_str(), gst::TagMergeMode::Replace);
+        }
+    }
+
     fn show(&mut self, frame: &Arc<Matched>) -> Result<()> {
         let (width, height) = self.size;
         let followed = self.painter.follow(frame);
@@ -180,6 +198,9 @@ impl Preview {
             self.painter.paint_legend(self.view, &mut picture, stride);
         }
         repeat_edges(&mut picture, width, height, stride);
+        if self.taken == 0 {
+            self.tag(frame.pair.timestamp);
+        }
         let time = self.clock.time(frame.pair.timestamp);
         self.feed.push(0, picture, time, Some(self.duration))
     }

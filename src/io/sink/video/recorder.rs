@@ -60,7 +60,7 @@ impl Recorder<u16> {
     /// Starts a recording of the left image without its background: 32768 plus 128 units per grey level; the lowest
     /// bit marks motion.
     pub fn of_whitened(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
-        let StreamInfo { clock, stages, .. } = *stream;
+        let run = *stream;
         let fill: Fill<u16> = Box::new(|frame, y, row| {
             match &frame.whitened {
                 Some(whitened) => row.copy_from_slice(whitened.row(y)),
@@ -71,7 +71,7 @@ impl Recorder<u16> {
         });
         let meaning = "grey levels beside the background = (value - 32768) / 128; odd values: the pixel moves";
         let tags = Box::new(move |first| {
-            let pairs = [tags::of_capture(first, clock), tags::of_stages(stages)].concat();
+            let pairs = [tags::of_capture(&run, first), tags::of_stages(run.stages)].concat();
             tags::with_title("stereod whitened", meaning, pairs)
         });
         Self::start(place, stream, stream.size, ("whitened", "whitened"), fill, tags)
@@ -83,7 +83,7 @@ impl Recorder<u16> {
         aligner: Arc<Aligner>,
         unit: DepthUnit,
     ) -> Result<Self> {
-        let (clock, size, mut depth_m) = (stream.clock, aligner.size(), Vec::new());
+        let (run, size, mut depth_m) = (*stream, aligner.size(), Vec::new());
         let fill: Fill<u16> = Box::new(move |frame, y, row| {
             if y == 0 {
                 aligner.align(&frame.disparity, &mut depth_m);
@@ -92,7 +92,7 @@ impl Recorder<u16> {
             Ok(())
         });
         let tags = Box::new(move |first| {
-            tags::of_depth("stereod aligned depth", unit, tags::of_capture(first, clock))
+            tags::of_depth("stereod aligned depth", unit, tags::of_capture(&run, first))
         });
         Self::start(place, stream, size, ("aligned depth", "aligned depth"), fill, tags)
     }
@@ -101,7 +101,7 @@ impl Recorder<u16> {
 impl Recorder<u8> {
     /// Starts a recording of the confidence: 1 to 255, and 0 if the disparity is unknown or was filled.
     pub fn of_confidence(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
-        let clock = stream.clock;
+        let run = *stream;
         let fill: Fill<u8> = Box::new(|frame, y, row| {
             let confidence = frame.confidence.as_ref().context("the frame has no confidence")?;
             row.copy_from_slice(confidence.row(y));
@@ -110,7 +110,7 @@ impl Recorder<u8> {
         let meaning = "255 times the probability that the disparity is right within 1 px; 1 without \
                        evidence of its own, 0 where it is unknown or was filled";
         let tags = Box::new(move |first| {
-            tags::with_title("stereod confidence", meaning, tags::of_capture(first, clock))
+            tags::with_title("stereod confidence", meaning, tags::of_capture(&run, first))
         });
         Self::start(place, stream, stream.size, ("confidence", "confidence"), fill, tags)
     }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::matroska::id;
 use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
+use crate::labels::Labels;
 use crate::sink::{StagesInTime, StreamInfo};
 use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Eye, StereoGeometry};
@@ -49,6 +50,9 @@ const DEPTH: &str = "DEPTH_SCALE";
 pub(super) const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
 const UTC_OFFSET: &str = "UTC_OFFSET_NS";
+const FIRST_FRAME: &str = "FIRST_FRAME";
+/// As FFmpeg names it.
+const TIMECODE: &str = "TIMECODE";
 const TEMPORAL: &str = "TEMPORAL";
 const STEADY: &str = "STEADY";
 
@@ -189,9 +193,9 @@ pub(super) fn of_depth(title: &str, unit: DepthUnit, mut pairs: Pairs) -> Pairs 
 
 /// Returns the common tags of a run's recordings, with the first frame captured at `first` of the source.
 pub fn run_tags(stream: &StreamInfo, first: Duration) -> Pairs {
-    let StreamInfo { range, clock, stages, geometry, .. } = stream;
+    let StreamInfo { range, stages, geometry, .. } = stream;
     let mut pairs = vec![(MINIMUM, range.min.to_string()), (COUNT, range.count.to_string())];
-    pairs.extend(of_capture(first, *clock));
+    pairs.extend(of_capture(stream, first));
     pairs.extend(of_stages(*stages));
     pairs.extend(geometry.iter().flat_map(of_geometry));
     pairs
@@ -203,16 +207,29 @@ pub(super) fn of_stages(stages: StagesInTime) -> Pairs {
     temporal.into_iter().chain(steady).collect()
 }
 
-/// Returns the time of the first frame, captured at `first` of the source, and its clock.
-pub(super) fn of_capture(first: Duration, clock: Option<CaptureClock>) -> Pairs {
-    let Some(clock) = clock else {
-        return vec![(FIRST, first.as_nanos().to_string()), (CLOCK, "SOURCE".to_owned())];
+/// Returns the time of the first frame, captured at `first` of the source, its clock, and its number and time code
+/// in the source.
+pub(super) fn of_capture(stream: &StreamInfo, first: Duration) -> Pairs {
+    let mut pairs = match stream.clock {
+        None => vec![(FIRST, first.as_nanos().to_string()), (CLOCK, "SOURCE".to_owned())],
+        Some(clock) => vec![
+            (FIRST, clock.monotonic(first).as_nanos().to_string()),
+            (CLOCK, "CLOCK_MONOTONIC".to_owned()),
+            (UTC_OFFSET, clock.utc_offset_ns.to_string()),
+        ],
     };
-    vec![
-        (FIRST, clock.monotonic(first).as_nanos().to_string()),
-        (CLOCK, "CLOCK_MONOTONIC".to_owned()),
-        (UTC_OFFSET, clock.utc_offset_ns.to_string()),
-    ]
+    pairs.extend(of_labels(&stream.labels, first));
+    pairs
+}
+
+/// Returns the number and time code of the frame of this time, as far as the source has them.
+pub(super) fn of_labels(
+    labels: &Labels,
+    time: Duration,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let number = labels.number(time).map(|number| (FIRST_FRAME, number.to_string()));
+    let timecode = labels.timecode(time).map(|code| (TIMECODE, code.to_string()));
+    number.into_iter().chain(timecode)
 }
 
 fn numbers(geometry: &StereoGeometry) -> [f64; 5] {

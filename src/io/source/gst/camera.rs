@@ -110,7 +110,10 @@ fn choose(
         .map(|((name, camera), modes)| Offer { name, modes, bus: camera.bus })
         .collect();
     let both = |(width, height): (u32, u32)| match layout {
-        ViewLayout::Whole => (width, height),
+        // Stretched views have the size of the frame.
+        ViewLayout::Whole | ViewLayout::HalfSideBySide | ViewLayout::HalfTopBottom => {
+            (width, height)
+        }
         ViewLayout::SideBySide => (width.saturating_mul(2), height),
         ViewLayout::TopBottom => (width, height.saturating_mul(2)),
     };

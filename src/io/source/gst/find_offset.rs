@@ -9,8 +9,8 @@ use super::options::GstOptions;
 use super::plane::{ViewLayout, Views};
 use super::stream::{InputStream, Received, StreamSetup};
 use super::times::{TICK, now, period_of};
+use crate::labels::Timing;
 use crate::source::pairing::synchronisation::offset::{Rows, Shift, find};
-use crate::source::pictures::Timing;
 
 /// Compared part of each recording, from its first frame on.
 const COMPARED: Duration = Duration::from_secs(20);

@@ -28,9 +28,15 @@ pub(super) fn open(
     options: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
     let [input] = camera::inputs([stream], layout, options)?;
-    let how = if layout == ViewLayout::SideBySide { "side by side" } else { "top-bottom" };
+    let how = match layout {
+        ViewLayout::Whole | ViewLayout::SideBySide => "side by side",
+        ViewLayout::TopBottom => "top-bottom",
+        ViewLayout::HalfSideBySide => "half side by side",
+        ViewLayout::HalfTopBottom => "half top-bottom",
+    };
     let description = format!("{} ({how})", input.short_name());
     let timing = input.own_timing(options.picture_rate);
+    let own = input.clone();
     let cameras = input.camera_input(Eye::Left).into_iter().collect();
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
@@ -55,6 +61,7 @@ pub(super) fn open(
         has_colour: stream.has_colour(),
         white: stream.white(),
         cameras,
+        labels: own.labels(timing, stream.begin_time(), Duration::ZERO),
     };
     let swap = options.swap;
     Ok(Box::new(FramePackedStream {

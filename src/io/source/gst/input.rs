@@ -2,10 +2,12 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::source::pictures::{self, Pictures, Timing};
+use crate::labels::{Labels, Timecode, Timing};
+use crate::source::pictures::{self, Pictures};
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{Controls, Pick};
 use stereod_core::camera::CameraInput;
@@ -91,6 +93,25 @@ impl Input {
         match self {
             Self::Pictures(pictures) => Some(pictures::timing(&[pictures], rate)),
             _ => None,
+        }
+    }
+
+    /// Returns the labels of the frames. `timing`: of numbered images; `begin`: time of the first frame; `delay`:
+    /// time added to all.
+    pub(super) fn labels(
+        &self,
+        timing: Option<Timing>,
+        begin: Option<Duration>,
+        delay: Duration,
+    ) -> Labels {
+        match (self, timing) {
+            (Self::Pictures(pictures), Some(timing)) => pictures.labels(timing, delay),
+            (Self::File(path), _) => Labels {
+                zero: begin.unwrap_or_default() + delay,
+                timing: None,
+                timecode: Timecode::read(path, None).map(|first| (first, 0)),
+            },
+            _ => Labels::default(),
         }
     }
 

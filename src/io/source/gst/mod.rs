@@ -93,9 +93,13 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
         SourceSpec::Two { left, right } if options.swap => two_streams::open(right, left, options),
         SourceSpec::Two { left, right } => two_streams::open(left, right, options),
         SourceSpec::SideBySide(stream) => {
-            frame_packed::open(stream, ViewLayout::SideBySide, options)
+            let half = options.half.then_some(ViewLayout::HalfSideBySide);
+            frame_packed::open(stream, half.unwrap_or(ViewLayout::SideBySide), options)
         }
-        SourceSpec::TopBottom(stream) => frame_packed::open(stream, ViewLayout::TopBottom, options),
+        SourceSpec::TopBottom(stream) => {
+            let half = options.half.then_some(ViewLayout::HalfTopBottom);
+            frame_packed::open(stream, half.unwrap_or(ViewLayout::TopBottom), options)
+        }
         _ => bail!("the source is no stream"),
     }
 }

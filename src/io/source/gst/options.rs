@@ -73,6 +73,8 @@ pub struct GstOptions {
     pub offset: Offset,
     /// True if the views are exchanged: the left input is the right view.
     pub swap: bool,
+    /// True if views in one frame are squeezed to half their width or height.
+    pub half: bool,
     /// Request to cameras; the size is per view.
     pub cameras: v4l2::CameraRequest,
     /// Exposure and the like of cameras.
@@ -109,6 +111,7 @@ impl Default for GstOptions {
             tolerance: None,
             offset: Offset::default(),
             swap: false,
+            half: false,
             cameras: v4l2::CameraRequest::default(),
             controls: v4l2::Controls::default(),
             exposure_from: None,

@@ -17,16 +17,15 @@ pub(super) fn remark(
 }
 
 fn squeezed(info: &gst_video::VideoInfo, layout: ViewLayout) -> Option<String> {
-    let (par, side, stretched) = match layout {
-        ViewLayout::SideBySide => ((2, 1), "width", "2*iw:ih"),
-        ViewLayout::TopBottom => ((1, 2), "height", "iw:2*ih"),
-        ViewLayout::Whole => return None,
+    let (par, side) = match layout {
+        ViewLayout::SideBySide => ((2, 1), "width"),
+        ViewLayout::TopBottom => ((1, 2), "height"),
+        ViewLayout::Whole | ViewLayout::HalfSideBySide | ViewLayout::HalfTopBottom => return None,
     };
     (info.par() == gst::Fraction::new(par.0, par.1)).then(|| {
         format!(
-            "it states pixels of {}:{}, so the views are squeezed to half their {side} and their disparities \
-             are not those of the cameras; stretch them: ffmpeg -i INPUT -vf 'scale={stretched},setsar=1' -c:v \
-             ffv1 OUTPUT.mkv",
+            "it states pixels of {}:{}, so the views are squeezed to half their {side} and their disparities are \
+             not those of the cameras; give `--half`, which stretches them",
             par.0, par.1
         )
     })
@@ -57,7 +56,12 @@ fn other_layout(info: &gst_video::VideoInfo, layout: ViewLayout, swap: bool) -> 
     };
     let order = if right_first { ", the right one first" } else { "" };
     let exchange = if right_first { " with --swap" } else { "" };
-    if layout != means {
+    let read = match layout {
+        ViewLayout::HalfSideBySide => ViewLayout::SideBySide,
+        ViewLayout::HalfTopBottom => ViewLayout::TopBottom,
+        other => other,
+    };
+    if read != means {
         return Some(format!(
             "it states that each picture holds both views {stated}{order}; give it as {option}{exchange}"
         ));
@@ -86,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn squeezed_views_are_told_with_the_filter_that_stretches_them() {
+    fn squeezed_views_are_told_with_the_flag_that_stretches_them() {
         gst::init().unwrap();
         let of = |par, layout| {
             let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 48)
@@ -95,12 +99,14 @@ mod tests {
                 .unwrap();
             remark(&info, layout, false).unwrap_or_default()
         };
-        assert!(of((2, 1), ViewLayout::SideBySide).contains("scale=2*iw:ih"));
-        assert!(of((1, 2), ViewLayout::TopBottom).contains("scale=iw:2*ih"));
+        for (par, layout) in [((2, 1), ViewLayout::SideBySide), ((1, 2), ViewLayout::TopBottom)] {
+            assert!(of(par, layout).contains("`--half`"), "{layout:?}");
+        }
         for (par, layout) in [
             ((1, 1), ViewLayout::SideBySide),
             ((2, 1), ViewLayout::TopBottom),
             ((2, 1), ViewLayout::Whole),
+            ((2, 1), ViewLayout::HalfSideBySide),
         ] {
             assert_eq!(of(par, layout), "", "{par:?} {layout:?}");
         }
@@ -112,6 +118,7 @@ mod tests {
         assert_eq!(of(Mode::Mono, false, ViewLayout::Whole, false), "");
         assert_eq!(of(Mode::SideBySide, false, ViewLayout::SideBySide, false), "");
         assert_eq!(of(Mode::TopBottom, true, ViewLayout::TopBottom, true), "");
+        assert_eq!(of(Mode::SideBySide, false, ViewLayout::HalfSideBySide, false), "");
         for (mode, right_first, layout, end) in [
             (
                 Mode::SideBySide,

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use gstreamer as gst;
 use gstreamer::glib::translate::IntoGlib;
 use gstreamer_video as gst_video;
@@ -17,6 +17,7 @@ use super::options::Keep;
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use stereod_core::frame::{Image, intensity, intensity_16};
 use stereod_core::matching::saturation::{WHITE, WHITE_OF_LIMITED_RANGE};
+use stereod_core::picture::stretch::stretched;
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pool;
 
@@ -29,6 +30,10 @@ pub enum ViewLayout {
     SideBySide,
     /// The upper half is the left view.
     TopBottom,
+    /// Side by side, each view squeezed to half its width.
+    HalfSideBySide,
+    /// One above the other, each view squeezed to half its height.
+    HalfTopBottom,
 }
 
 /// Views of one frame.
@@ -41,18 +46,38 @@ pub enum Views {
 }
 
 impl ViewLayout {
-    /// Returns the size of each view in a frame of `width` x `height`.
-    pub(super) fn view_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
+    /// Returns the factors of width and height by which views are stretched, so that their pixels are square.
+    fn stretch(self) -> [usize; 2] {
+        match self {
+            ViewLayout::HalfSideBySide => [2, 1],
+            ViewLayout::HalfTopBottom => [1, 2],
+            ViewLayout::Whole | ViewLayout::SideBySide | ViewLayout::TopBottom => [1, 1],
+        }
+    }
+
+    /// Returns the size of each view in a frame of `width` x `height`, before it is stretched.
+    fn stored_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
         match self {
             ViewLayout::Whole => Ok((width, height)),
-            ViewLayout::SideBySide => {
+            ViewLayout::SideBySide | ViewLayout::HalfSideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
                     "is {width}x{height}: side by side needs an even width, each view has half of it"
                 );
                 Ok((width / 2, height))
             }
-            ViewLayout::TopBottom => {
+            ViewLayout::TopBottom | ViewLayout::HalfTopBottom => {
+                // HDMI 1.4b, section 8.2.3.2.
+                if let Some((rows, gap)) =
+                    [(1080, 45), (720, 30)].into_iter().find(|(rows, gap)| 2 * rows + gap == height)
+                {
+                    bail!(
+                        "is {width}x{height}, which is HDMI's frame packing: {gap} empty rows lie between the views; \
+                         cut them out: ffmpeg -i INPUT -filter_complex '[0]crop=iw:{rows}:0:0[l];[0]crop=iw:{rows}:0:{}[r];\
+                         [l][r]vstack' -c:v ffv1 OUTPUT.mkv",
+                        rows + gap
+                    );
+                }
                 ensure!(
                     height.is_multiple_of(2),
                     "is {width}x{height}: top-bottom needs an even height, each view has half of it"
@@ -84,20 +109,24 @@ pub(super) fn copy_views(
     let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
         .map_err(|_| anyhow!("delivers buffers that are smaller than their format says"))?;
     let whole = visible(buffer, &frame)?;
-    let (width, height) = layout.view_size(whole.width, whole.height)?;
+    let (width, height) = layout.stored_size(whole.width, whole.height)?;
     let first = Area { width, height, ..whole };
+    let stretch = layout.stretch();
     let copy = |area| {
-        let colour = keep.colours.as_ref().map(|pool| copy_colour(&frame, area, pool));
-        Ok::<_, anyhow::Error>(
-            copy_area(&frame, area, keep, tone)?.with_chroma(colour.transpose()?.flatten()),
-        )
+        let colour = keep.colours.as_ref().map(|pool| copy_colour(&frame, area, stretch, pool));
+        let mut view = copy_area(&frame, area, keep, tone)?;
+        if stretch != [1, 1] {
+            let pixels = keep.pixels.try_take(2 * width * height)?;
+            view = stretched(&view, stretch[0] == 2, pixels);
+        }
+        Ok::<_, anyhow::Error>(view.with_chroma(colour.transpose()?.flatten()))
     };
     Ok(match layout {
         ViewLayout::Whole => Views::One(copy(first)?),
-        ViewLayout::SideBySide => {
+        ViewLayout::SideBySide | ViewLayout::HalfSideBySide => {
             Views::Both(copy(first)?, copy(Area { x: whole.x + width, ..first })?)
         }
-        ViewLayout::TopBottom => {
+        ViewLayout::TopBottom | ViewLayout::HalfTopBottom => {
             Views::Both(copy(first)?, copy(Area { y: whole.y + height, ..first })?)
         }
     })
@@ -305,10 +334,12 @@ fn has_colour(format: &gst_video::VideoFormatInfo) -> bool {
     format.is_rgb() || (format.is_yuv() && format.n_components() >= 3)
 }
 
-/// Copies the colour of an area; `None` if the format has none.
+/// Copies the colour of an area; `None` if the format has none. A view that is stretched by these factors has its
+/// colour at a coarser resolution.
 fn copy_colour(
     frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
     area: Area,
+    stretch: [usize; 2],
     pool: &Pool<Differences>,
 ) -> anyhow::Result<Option<Chroma>> {
     let format = frame.format_info();
@@ -347,6 +378,8 @@ fn copy_colour(
             }
         }
     }
+    let size = (stretch[0] * size.0, stretch[1] * size.1);
+    let shift = [0, 1].map(|i| shift[i] + stretch[i].ilog2());
     Ok(Some(Chroma::new(coding, ChromaPlane::new(size, shift, samples), pool.clone())))
 }
 

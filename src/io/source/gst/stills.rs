@@ -12,7 +12,8 @@ use image::DynamicImage;
 
 use super::appsink::Shared;
 use super::options::GstOptions;
-use crate::source::pictures::{Pictures, Timing};
+use crate::labels::Timing;
+use crate::source::pictures::Pictures;
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::still::{self, Still};

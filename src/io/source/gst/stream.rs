@@ -27,8 +27,8 @@ use super::options::{GstOptions, Live};
 use super::origin;
 use super::plane::ViewLayout;
 use super::times::{TICK, period_of};
+use crate::labels::Timing;
 use crate::source::live::EyeState;
-use crate::source::pictures::Timing;
 use stereod_core::thread::{self, locked};
 
 /// Silence after which a stream is checked for its end.

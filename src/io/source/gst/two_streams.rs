@@ -18,6 +18,7 @@ use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
+use crate::labels::{Labels, Timing};
 use crate::source::live::LiveState;
 use crate::source::pairing::sender_clocks::{Change, SenderClocks};
 use crate::source::pairing::skew::SkewCheck;
@@ -46,6 +47,7 @@ pub(super) fn open(
     let description = description(&inputs);
     let (timings, common) = timings(&inputs, options)?;
     let [left, right] = &inputs;
+    let left_input = left.clone();
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
         Offset::Auto => find_offset([left, right], timings, options)?,
@@ -56,8 +58,11 @@ pub(super) fn open(
     let zero = now();
     let state = Arc::new(LiveState::since(zero.into()));
     let streams = start(inputs, timings, zero, &state, options)?;
+    let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
+    let delays = [delay(offset.saturating_neg()), delay(offset)];
     let info = SourceInfo {
         description,
+        labels: left_input.labels(timings[0], streams[0].begin_time(), delays[0]),
         pairs: common.or_else(|| expected_pairs(&streams)),
         cameras: cameras.into_iter().flatten().collect(),
         ..info(&streams)
@@ -76,7 +81,6 @@ pub(super) fn open(
         );
     }
     state.synchronisation().claim(rates[0], rates[1]);
-    let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
     Ok(Box::new(TwoStreams {
         info,
         streams,
@@ -85,7 +89,7 @@ pub(super) fn open(
         by_number: options.pair_by == PairBy::Index,
         by_arrival,
         clocks: SenderClocks::default(),
-        delays: [delay(offset.saturating_neg()), delay(offset)],
+        delays,
         first: [None; 2],
         is_moved: false,
         tolerance: options.tolerance,
@@ -101,7 +105,7 @@ pub(super) fn open(
 /// Starts the stream of each view, and waits until both have their size.
 fn start(
     [left, right]: [Input; 2],
-    timings: [Option<pictures::Timing>; 2],
+    timings: [Option<Timing>; 2],
     zero: gst::ClockTime,
     state: &LiveState,
     options: &GstOptions,
@@ -137,7 +141,7 @@ fn description(inputs: &[Input; 2]) -> String {
 fn timings(
     inputs: &[Input; 2],
     options: &GstOptions,
-) -> anyhow::Result<([Option<pictures::Timing>; 2], Option<u64>)> {
+) -> anyhow::Result<([Option<Timing>; 2], Option<u64>)> {
     let [Input::Pictures(left), Input::Pictures(right)] = inputs else {
         let own = inputs.each_ref().map(|input| input.own_timing(options.picture_rate));
         return Ok((own, None));
@@ -176,6 +180,7 @@ fn info(streams: &[ReconnectingStream; 2]) -> SourceInfo {
         has_colour: left.has_colour(),
         white: left.white().min(right.white()),
         cameras: Vec::new(),
+        labels: Labels::default(),
     }
 }
 

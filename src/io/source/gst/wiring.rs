@@ -15,7 +15,7 @@ use super::interleaved;
 use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
-use crate::source::pictures::Timing;
+use crate::labels::Timing;
 use crate::source::v4l2::{self, Format};
 
 /// Connects the first video of an input with `target`.

@@ -55,12 +55,16 @@ fn a_bump_is_told_once_and_so_is_its_end() {
     assert_eq!(verdicts(&events), [Verdict::RowsOff], "{events:?}");
     assert!(events[0].message.contains("after 0.2 px earlier in this run"), "{events:?}");
     assert!((fed.error() - 3.2).abs() < 0.01, "{}", fed.error());
+    assert_eq!(fed.feed(40, Some(measured(3.6))), []);
+    let warning = fed.monitor.warning().unwrap();
+    assert!(warning.contains("differ by 3.6 px") && warning.contains("after 0.2 px"), "{warning}");
     let events = fed.feed(40, Some(measured(0.3)));
     assert_eq!(verdicts(&events), [Verdict::Good], "{events:?}");
     assert!(events[0].message.contains("aligned again"), "{events:?}");
+    assert_eq!(fed.monitor.warning(), None);
     let state = fed.monitor.state();
-    assert!((state.largest_px - 3.2).abs() < 0.01, "{state:?}");
-    assert_eq!((state.measured, state.at_start_px), (120, Some(0.2)));
+    assert!((state.largest_px - 3.6).abs() < 0.01, "{state:?}");
+    assert_eq!((state.measured, state.at_start_px), (160, Some(0.2)));
     assert_eq!(fed.monitor.finish(), None);
 }
 

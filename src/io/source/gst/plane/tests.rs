@@ -298,6 +298,25 @@ fn halves_go_to_their_eyes() {
     };
     assert_eq!(top.pixels(), [0, 1, 2, 3, 4, 5]);
     assert_eq!(bottom.pixels(), [16, 17, 18, 19, 20, 21]);
+    // Bytes of rows are 16 apart.
+    for (layout, first, second) in [
+        (ViewLayout::HalfSideBySide, [0, 0, 1, 1, 2, 2, 16, 16, 17, 17, 18, 18], 3),
+        (ViewLayout::HalfTopBottom, [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5], 16),
+    ] {
+        let Views::Both(left, right) =
+            copy_views(&buffer, &info, layout, &pool, Tone::Local).unwrap()
+        else {
+            panic!("one view")
+        };
+        assert_eq!((left.width(), left.height()), (6, 2), "{layout:?}");
+        // Rounding moves a quarter of a grey level to the next whole one.
+        assert_eq!(left.pixels(), first, "{layout:?}");
+        assert_eq!(right.pixels(), first.map(|grey| grey + second), "{layout:?}");
+    }
+    for (height, rows) in [(2205, "1125"), (1470, "750")] {
+        let error = ViewLayout::TopBottom.stored_size(1920, height).unwrap_err().to_string();
+        assert!(error.contains("frame packing") && error.contains(rows), "{error}");
+    }
     let (buffer, info) = grey(5, 3);
     let odd = copy_views(&buffer, &info, ViewLayout::SideBySide, &pool, Tone::Local)
         .unwrap_err()
