@@ -181,6 +181,16 @@ pub fn action(key: &str, on: On) -> Option<Action> {
     rows.flat_map(|row| row.keys).find(|(name, _)| *name == key).map(|(_, action)| *action)
 }
 
+/// Returns the table of the page as a module of its script.
+#[cfg(feature = "serve")]
+pub fn script() -> String {
+    let rows = KEYS.iter().filter(|row| row.on != On::Window).map(|row| {
+        let Row { group, keys, meaning, .. } = row;
+        serde_json::json!({ "group": group, "keys": keys, "names": row.names(), "meaning": meaning })
+    });
+    format!("export const ROWS = {};\n", serde_json::Value::from_iter(rows))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
