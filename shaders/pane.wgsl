@@ -1,5 +1,8 @@
 // One pane of the window: a triangle that covers the whole viewport. The viewport is the pane, so
-// `place` runs from (0, 0) at its top left corner to (1, 1) at its bottom right one.
+// `place` is the place in the image: (0, 0) at its top left corner, (1, 1) at its bottom right one.
+
+// Left, top, width and height of the visible part of the image, as shares of it.
+@group(1) @binding(0) var<uniform> part: vec4<f32>;
 
 struct Corner {
     @builtin(position) position: vec4<f32>,
@@ -12,6 +15,6 @@ fn cover(@builtin(vertex_index) index: u32) -> Corner {
     let place = vec2<f32>(f32((index & 1u) * 2u), f32((index >> 1u) * 2u));
     var corner: Corner;
     corner.position = vec4<f32>(place.x * 2.0 - 1.0, 1.0 - place.y * 2.0, 0.0, 1.0);
-    corner.place = place;
+    corner.place = part.xy + part.zw * place;
     return corner;
 }

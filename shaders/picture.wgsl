@@ -1,4 +1,5 @@
-// The left or the right picture in its colours, or in grey; the confidence in grey.
+// The left or the right picture in its colours, or in grey; the confidence in grey. Lines in a colour of
+// their own.
 
 // Conversion of luma and colour differences to red, green and blue (ITU-T H.273, 8.3).
 struct Coding {
@@ -43,6 +44,14 @@ fn shown(@location(0) place: vec2<f32>) -> @location(0) vec4<f32> {
     var colour = clamp(vec3<f32>(luma + red, luma + green, luma + blue), vec3<f32>(0.0), vec3<f32>(1.0));
     if encoding_target {
         colour = decoded(colour);
+    }
+    return vec4<f32>(colour, 1.0);
+}
+
+@fragment
+fn line(@location(0) colour: vec3<f32>) -> @location(0) vec4<f32> {
+    if encoding_target {
+        return vec4<f32>(decoded(colour), 1.0);
     }
     return vec4<f32>(colour, 1.0);
 }

@@ -84,6 +84,8 @@ mod cli;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod commands;
+#[cfg(any(feature = "window", feature = "serve"))]
+mod keys;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod observe;

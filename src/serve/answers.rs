@@ -1,12 +1,14 @@
 //! Answers to requests.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL,
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
@@ -15,9 +17,10 @@ use super::State;
 use super::access::{Access, check_origin};
 use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
-use super::live::{Live, client, foxglove, snapshot};
+use super::live::{Live, client, foxglove, recordings, snapshot};
 use super::metrics::{Process, text};
 use super::server::Peer;
+use crate::keys;
 use stereod_core::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
@@ -31,7 +34,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, kind and content.
-const PAGE: [(&str, &str, &str); 11] = [
+const PAGE: [(&str, &str, &str); 13] = [
     ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
     ("/page.js", SCRIPT, include_str!("live/page.js")),
@@ -40,10 +43,15 @@ const PAGE: [(&str, &str, &str); 11] = [
     ("/page/frames.js", SCRIPT, include_str!("live/page/frames.js")),
     ("/page/paint.js", SCRIPT, include_str!("live/page/paint.js")),
     ("/page/painters.js", SCRIPT, include_str!("live/page/painters.js")),
+    ("/page/points.js", SCRIPT, include_str!("live/page/points.js")),
+    ("/page/space.js", SCRIPT, include_str!("live/page/space.js")),
     ("/page/state.js", SCRIPT, include_str!("live/page/state.js")),
     ("/page/status.js", SCRIPT, include_str!("live/page/status.js")),
     ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
 ];
+
+/// Content of an answer: a text or file in memory, or a file that is read as it is sent.
+pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 #[derive(Clone)]
 pub struct Site {
@@ -54,11 +62,7 @@ pub struct Site {
     pub live: Option<Live>,
 }
 
-pub async fn answer(
-    mut request: Request<Incoming>,
-    site: Site,
-    peer: Peer,
-) -> Response<Full<Bytes>> {
+pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> Response<Body> {
     if let Err(refusal) = check(&request, &site) {
         return *refusal;
     }
@@ -86,11 +90,30 @@ pub async fn answer(
             _ => snapshot_of(live, name).await,
         };
     }
+    if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/recordings"))
+    {
+        return match rights.is_some_and(|rights| rights.may_change) {
+            true => recordings_of(live, name).await,
+            false => plain(StatusCode::UNAUTHORIZED, "recordings need the token\n".into()),
+        };
+    }
     respond(request.uri().path(), &site)
 }
 
+/// The keys, which the window has, too.
+const KEYS: &str = "/page/keys.js";
+
+/// Returns kind and content of a file of the page.
+fn page(path: &str) -> Option<(&'static str, Cow<'static, str>)> {
+    if path == KEYS {
+        return Some((SCRIPT, keys::script().into()));
+    }
+    let file = PAGE.iter().find(|(name, ..)| *name == path);
+    file.map(|(_, kind, content)| (*kind, (*content).into()))
+}
+
 fn is_page(path: &str) -> bool {
-    PAGE.iter().any(|(name, ..)| *name == path)
+    path == KEYS || PAGE.iter().any(|(name, ..)| *name == path)
 }
 
 const FOXGLOVE: &str = "/foxglove";
@@ -100,7 +123,7 @@ fn is_socket(path: &str) -> bool {
 }
 
 /// Begins the WebSocket of the page or of a program that speaks the Foxglove protocol.
-fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Full<Bytes>> {
+fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Body> {
     if !hyper_tungstenite::is_upgrade_request(request) {
         return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
     }
@@ -114,7 +137,9 @@ fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Full<Bytes
         return plain(StatusCode::BAD_REQUEST, text);
     }
     match hyper_tungstenite::upgrade(request, Some(connection::limits())) {
-        Ok((mut response, socket)) => {
+        Ok((response, socket)) => {
+            let mut response =
+                response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
             match protocol.filter(|_| is_foxglove) {
                 Some(protocol) => {
                     let protocol = HeaderValue::from_static(protocol);
@@ -129,7 +154,7 @@ fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Full<Bytes
     }
 }
 
-fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<Bytes>>>> {
+fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Body>>> {
     // Foxglove and Lichtblick are pages of another origin. The token shows that the user wants them.
     let is_known = request.uri().path() == FOXGLOVE
         && site.access.rights(request).is_ok_and(|rights| rights.may_change);
@@ -148,9 +173,8 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Full<B
     Ok(())
 }
 
-fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
-    let page = PAGE.iter().find(|(name, ..)| *name == path);
-    match (path, page, &site.live) {
+fn respond(path: &str, site: &Site) -> Response<Body> {
+    match (path, page(path), &site.live) {
         ("/metrics", ..) => {
             let (status, healthy) = (site.state.status(), site.state.health().is_ok());
             match text(status, healthy, Process::now()) {
@@ -162,8 +186,8 @@ fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
             Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
             Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
         },
-        (_, Some((_, kind, content)), Some(_)) => {
-            let mut response = with_kind(StatusCode::OK, kind, (*content).to_owned());
+        (_, Some((kind, content)), Some(_)) => {
+            let mut response = with_kind(StatusCode::OK, kind, content.into_owned());
             for (name, value) in [
                 (CONTENT_SECURITY_POLICY, POLICY),
                 (REFERRER_POLICY, "no-referrer"),
@@ -180,7 +204,7 @@ fn respond(path: &str, site: &Site) -> Response<Full<Bytes>> {
 }
 
 /// Answers with a file made of the newest pair.
-async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
+async fn snapshot_of(live: &Live, name: &str) -> Response<Body> {
     match snapshot::of(live, name).await {
         Ok((kind, called, file)) => attached(with_kind(StatusCode::OK, kind, file), &called),
         Err(snapshot::Refusal::Unknown) => {
@@ -198,24 +222,41 @@ async fn snapshot_of(live: &Live, name: &str) -> Response<Full<Bytes>> {
     }
 }
 
+/// Answers with the list of recordings, or one of them.
+async fn recordings_of(live: &Live, name: &str) -> Response<Body> {
+    if name.is_empty() {
+        let list = recordings::list(live).await.unwrap_or_default();
+        return with_kind(StatusCode::OK, "application/json", serde_json::json!(list).to_string());
+    }
+    match recordings::open(live, &format!("recordings{name}")).await {
+        None => plain(StatusCode::NOT_FOUND, "this run has written no such file\n".into()),
+        Some(Err(error)) => plain(StatusCode::CONFLICT, format!("{error}\n")),
+        Some(Ok((bytes, content))) => {
+            let mut response = with_kind(StatusCode::OK, "application/octet-stream", "");
+            *response.body_mut() = content;
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_LENGTH, bytes.into());
+            headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+            response
+        }
+    }
+}
+
 /// Names the file as which a browser saves an answer.
-fn attached(mut response: Response<Full<Bytes>>, name: &str) -> Response<Full<Bytes>> {
+fn attached(mut response: Response<Body>, name: &str) -> Response<Body> {
     if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
         response.headers_mut().insert(CONTENT_DISPOSITION, value);
     }
     response
 }
 
-fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+fn plain(status: StatusCode, text: String) -> Response<Body> {
     with_kind(status, "text/plain; charset=utf-8", text)
 }
 
-fn with_kind(
-    status: StatusCode,
-    kind: &'static str,
-    content: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(content.into()));
+fn with_kind(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Response<Body> {
+    let content = Full::new(content.into()).map_err(|never| match never {});
+    let mut response = Response::new(content.boxed_unsync());
     *response.status_mut() = status;
     for (name, value) in [
         (CONNECTION, "close"),

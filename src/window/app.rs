@@ -2,12 +2,13 @@
 
 mod comparing;
 mod content;
-mod keys;
+pub(super) mod measuring;
 mod saving;
 mod timeline;
 mod tuning;
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,16 +18,17 @@ use winit::event::{KeyEvent, MouseButton, MouseScrollDelta, WindowEvent};
 use winit::keyboard::{Key, ModifiersState, NamedKey};
 use winit::window::Fullscreen;
 
+use super::bar;
 use super::event_loop::{Content, Shell};
 use super::options::View;
 use super::orbit::Orbit;
 use super::panel::Panel;
 use super::remote::{Rates, Wake};
-use super::scene::{ALL_DEPTHS, Limits, Scene};
+use super::scene::{ALL_DEPTHS, Lens, Limits, Scene};
 use super::screen::Drawn;
+use crate::keys::{self, Action, On};
 use crate::status::RunStatus;
 use comparing::{Comparison, InEffect};
-use keys::{Action, Travel};
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
@@ -41,12 +43,17 @@ const RETRY: Duration = Duration::from_millis(50);
 
 const NOTICE: Duration = Duration::from_secs(4);
 
+/// Largest distance in pixels by which the mouse moves during a click.
+const CLICK: f64 = 4.0;
+
 /// Thing that the mouse moves while a button of it is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Timeline,
     Wipe,
     Viewpoint(MouseButton),
+    /// The flat views.
+    Images,
 }
 
 struct Notice {
@@ -68,11 +75,20 @@ pub(crate) struct App {
     /// The figures on the screen, and since when.
     figures: Option<(Instant, Rates, Option<Duration>)>,
     cursor: Option<(f64, f64)>,
+    lens: Lens,
     orbit: Orbit,
+    /// True once the viewpoint has been chosen for the scene.
+    has_viewpoint: bool,
+    depth_colours: bool,
+    /// Ends of the distance that is measured; `None` if none is.
+    measured: Option<Vec<(u32, u32)>>,
+    /// Files of the last snapshot or point cloud.
+    saved: Vec<PathBuf>,
     in_effect: InEffect,
     comparison: Option<Comparison>,
-    /// Thing that the pressed mouse moves.
+    /// Thing that the pressed mouse moves, and the place where it was pressed.
     held: Option<Held>,
+    pressed: Option<(f64, f64)>,
     modifiers: ModifiersState,
     overlay: bool,
     view_before: View,
@@ -81,11 +97,11 @@ pub(crate) struct App {
     ended: bool,
     failure: Option<String>,
     notice: Option<Notice>,
-    /// Time of the last key that quits.
-    asked_to_quit: Option<Instant>,
+    /// Last key that has to be pressed twice, and its time.
+    asked: Option<(Action, Instant)>,
     panel: Panel,
-    /// Width in pixels of the panel at the right edge, as last drawn.
-    taken: u32,
+    /// Width and height in pixels of the panel and the bar, as last drawn.
+    taken: (u32, u32),
     writers: Vec<JoinHandle<()>>,
 }
 
@@ -99,7 +115,7 @@ impl App {
             scale: ColourScale::new(options.colour_range, options.disparities),
             in_effect: InEffect::new(&knobs),
             panel: Panel::new(knobs, options.cameras.clone()),
-            taken: 0,
+            taken: (0, 0),
             shell,
             control,
             frame: None,
@@ -107,7 +123,13 @@ impl App {
             status: None,
             figures: None,
             cursor: None,
+            lens: Lens::default(),
             orbit: Orbit::default(),
+            has_viewpoint: false,
+            depth_colours: false,
+            measured: None,
+            saved: Vec::new(),
+            pressed: None,
             comparison: None,
             held: None,
             modifiers: ModifiersState::empty(),
@@ -118,7 +140,7 @@ impl App {
             ended: false,
             failure: None,
             notice: None,
-            asked_to_quit: None,
+            asked: None,
             writers: Vec::new(),
         }
     }
@@ -127,12 +149,14 @@ impl App {
         let CloudOptions { near_m, far_m, .. } = self.shell.options.clouds;
         let [nearest, farthest] = ALL_DEPTHS;
         Scene {
+            lens: self.lens,
             orbit: self.orbit,
+            depth_colours: self.depth_colours,
             depths: [near_m.map_or(nearest, |m| m as f32), far_m.map_or(farthest, |m| m as f32)],
             view: self.view,
             colour_map: self.colouring.map,
             limits: Limits::of(&self.scale),
-            taken: if self.shows_panel() { self.taken } else { 0 },
+            taken: self.taken,
             // Without its line, two maps would look like one.
             wipe: self.comparison.as_ref().filter(|_| self.overlay).map(|kept| kept.share),
         }
@@ -158,37 +182,75 @@ impl App {
 
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
         if !event.state.is_pressed()
-            || self.shows_panel() && self.panel_takes(&event.logical_key)
+            || self.panel_takes(&event.logical_key)
             || self.help_takes(&event.logical_key)
         {
             return ControlFlow::Continue(());
         }
-        let Some(action) = Action::of(&event.logical_key, self.modifiers) else {
+        let Some(action) = action_of(&event.logical_key, self.modifiers) else {
             return ControlFlow::Continue(());
         };
-        // A key that is held steps on from pair to pair.
-        let steps = [Travel::Forwards, Travel::Backwards].map(Action::Travel);
-        if event.repeat && !steps.contains(&action) {
+        // A key that is held moves on.
+        let moves = [
+            Action::Forwards,
+            Action::Backwards,
+            Action::Nearer,
+            Action::Farther,
+            Action::ArrowLeft,
+            Action::ArrowRight,
+            Action::ArrowUp,
+            Action::ArrowDown,
+        ];
+        if event.repeat && !moves.contains(&action) {
             return ControlFlow::Continue(());
         }
+        self.shell.request_redraw();
+        match action {
+            Action::Leave if self.is_full_screen() => self.toggle_full_screen(),
+            Action::Leave | Action::Quit if self.may_quit() => return ControlFlow::Break(()),
+            Action::Leave | Action::Quit => {}
+            Action::Record if self.shell.options.records => {
+                let is_on = !self.control.suspend_recording.is_set();
+                let what = if is_on { "stop" } else { "go on with" };
+                let question = format!("press r again to {what} the recording");
+                if self.is_confirmed(Action::Record, question) {
+                    self.act(action);
+                }
+            }
+            Action::WriteSettings if !self.panel.has_no_knobs() => {
+                let question = "press w again to write the settings to a file".into();
+                if self.is_confirmed(Action::WriteSettings, question) {
+                    self.act(action);
+                }
+            }
+            action => self.act(action),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Carries out the action of a key or a button.
+    fn act(&mut self, action: Action) {
+        let before = self.view;
         match action {
             Action::Pause if self.control.pause.is_set() => self.control.pause.set(false),
             Action::Pause => self.pause(),
+            Action::Record if self.shell.options.records => {
+                let suspended = &self.control.suspend_recording;
+                suspended.set(!suspended.is_set());
+            }
+            Action::Record => self.notify(Err("this run writes no frames to files".into())),
             Action::NextColours => self.next_colours(),
+            Action::DepthColours => self.depth_colours = !self.depth_colours,
             Action::NextView => {
                 let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
                 self.view = self.view.next(whitens);
             }
-            Action::Show(view) => self.view = view,
-            Action::Points => {
-                // Once more: back to the left camera's viewpoint.
-                self.orbit = Orbit::default();
-                self.view = View::Points;
-            }
+            Action::Rows => self.toggle_both_eyes(),
             Action::Snapshot => self.snapshot(),
             Action::PointCloud => self.point_cloud(),
-            Action::BothEyes => self.toggle_both_eyes(),
-            Action::Histograms => {
+            Action::Undo => self.undo(),
+            Action::Measure => self.toggle_measuring(),
+            Action::Status => {
                 self.histograms = !self.histograms;
                 self.overlay |= self.histograms;
             }
@@ -201,13 +263,55 @@ impl App {
                 self.help = !self.help;
                 self.overlay |= self.help;
             }
-            Action::Travel(travel) => self.travel(travel),
-            Action::Leave if self.is_full_screen() => self.toggle_full_screen(),
-            Action::Leave | Action::Quit if self.may_quit() => return ControlFlow::Break(()),
-            Action::Leave | Action::Quit => {}
+            Action::Nearer => self.approach(1.5),
+            Action::Farther => self.approach(-1.5),
+            Action::Whole => {
+                self.lens = Lens::default();
+                self.has_viewpoint = false;
+            }
+            Action::ArrowLeft => self.arrow(-1.0, 0.0),
+            Action::ArrowRight => self.arrow(1.0, 0.0),
+            Action::ArrowUp => self.arrow(0.0, -1.0),
+            Action::ArrowDown => self.arrow(0.0, 1.0),
+            action => match bar::view_of(action) {
+                Some(view) => self.view = view,
+                None => self.travel(action),
+            },
         }
-        self.shell.request_redraw();
-        ControlFlow::Continue(())
+        if let (Action::Points, View::Points, Some(frame)) = (action, before, &self.frame) {
+            self.orbit = Orbit::left_camera(frame);
+        }
+    }
+
+    /// Chooses a viewpoint for the points when they are shown first, and after a reset.
+    fn choose_viewpoint(&mut self) {
+        if let (View::Points, false, Some(frame)) = (self.view, self.has_viewpoint, &self.frame) {
+            self.orbit = Orbit::aside(frame);
+            self.has_viewpoint = true;
+        }
+    }
+
+    /// Comes nearer by steps of the mouse wheel: to the points, or to the pixel under the mouse.
+    fn approach(&mut self, steps: f32) {
+        if self.view == View::Points {
+            return self.orbit.approach(steps);
+        }
+        let under = self.cursor.and_then(|at| self.panes().iter().find_map(|it| it.place_at(at)));
+        let about = under.map_or([0.5; 2], |place| place.map(|share| share as f32));
+        self.lens.magnify(1.2_f32.powf(steps), about);
+    }
+
+    /// Turns the points, or moves the probe by a pixel of the image.
+    fn arrow(&mut self, across: f64, down: f64) {
+        if self.view == View::Points {
+            return self.orbit.turn(0.03 * across as f32, 0.03 * down as f32);
+        }
+        let (Some(frame), Some((x, y))) = (&self.frame, self.cursor) else { return };
+        let found = self.panes().into_iter().find(|pane| pane.contains((x, y)));
+        let Some(pane) = found else { return };
+        let pixels = f64::from(size(frame).0) * f64::from(pane.part[2]);
+        let pixel = f64::from(pane.width) / pixels;
+        self.cursor = Some((x + across * pixel, y + down * pixel)).filter(|&at| pane.contains(at));
     }
 
     /// Reports whether the panel is on the screen: the help takes its place.
@@ -232,7 +336,8 @@ impl App {
         if button == MouseButton::Left && self.is_over_wipe() {
             return Some(Held::Wipe);
         }
-        self.is_over_points().then_some(Held::Viewpoint(button))
+        let held = if self.view == View::Points { Held::Viewpoint(button) } else { Held::Images };
+        self.is_over_images().then_some(held)
     }
 
     /// Moves what is held with the mouse, which was at `before`.
@@ -242,6 +347,13 @@ impl App {
             (Some(Held::Wipe), _, Some((x, _))) => self.move_wipe(x),
             (Some(Held::Viewpoint(button)), Some(before), Some(now)) => {
                 self.move_viewpoint(button, before, now)
+            }
+            (Some(Held::Images), Some(before), Some(now)) => {
+                if let Some(pane) = self.panes().first() {
+                    let share = |moved: f64, extent: u32| (moved / f64::from(extent)) as f32;
+                    let across = share(now.0 - before.0, pane.width);
+                    self.lens.shift(across, share(now.1 - before.1, pane.height));
+                }
             }
             _ => {}
         }
@@ -278,19 +390,24 @@ impl App {
     fn may_quit(&mut self) -> bool {
         let is_over = self.ended || self.failure.is_some();
         let is_suspended = self.control.suspend_recording.is_set();
-        let now = Instant::now();
-        let asked = self.asked_to_quit.replace(now);
-        if !self.shell.options.records
+        let question = "frames are being written to files: press the key again to end the run";
+        !self.shell.options.records
             || is_over
             || is_suspended
-            || asked.is_some_and(|asked| now - asked < NOTICE)
-        {
+            || self.is_confirmed(Action::Quit, question.into())
+    }
+
+    /// Reports whether a key was pressed twice within a short time, and asks for it otherwise.
+    fn is_confirmed(&mut self, action: Action, question: String) -> bool {
+        let now = Instant::now();
+        let asked = self.asked.take();
+        if asked.is_some_and(|(what, since)| what == action && now - since < NOTICE) {
+            self.notice = None;
             return true;
         }
+        self.asked = Some((action, now));
         self.overlay = true;
-        self.notify(Ok(
-            "frames are being written to files: press the key again to end the run".into()
-        ));
+        self.notify(Ok(question));
         false
     }
 
@@ -298,6 +415,19 @@ impl App {
         let error = message.is_err();
         let text = message.unwrap_or_else(|text| text);
         self.notice = Some(Notice { text, error, until: Instant::now() + NOTICE });
+    }
+}
+
+/// Returns the action of a key. Shift only makes other characters; keys with others belong to the desktop.
+fn action_of(key: &Key, modifiers: ModifiersState) -> Option<Action> {
+    if !(modifiers - ModifiersState::SHIFT).is_empty() {
+        return None;
+    }
+    match key {
+        Key::Character(character) => keys::action(character, On::Window),
+        Key::Named(NamedKey::Space) => keys::action(" ", On::Window),
+        Key::Named(named) => keys::action(&format!("{named:?}"), On::Window),
+        _ => None,
     }
 }
 
@@ -320,14 +450,13 @@ impl Content for App {
             self.frame = newest.clone();
             self.check_comparison();
         }
+        self.choose_viewpoint();
         let content = self.overlay.then(|| self.content(now));
         let scene = self.scene();
-        let (drawn, again_in) = if self.shows_panel() {
-            self.draw_with_panel(&scene, content.as_ref())?
-        } else {
-            let Some(screen) = &mut self.shell.screen else { return Ok(()) };
-            (screen.draw(&scene, content.as_ref())?, None)
-        };
+        let before = self.taken;
+        let (drawn, again_in) = self.draw(&scene, content.as_ref())?;
+        // Marks were placed for the room as it was.
+        let again_in = if self.taken == before { again_in } else { Some(Duration::ZERO) };
         if let (Drawn::Shown, Some(frame)) = (drawn, newest) {
             self.age = Some(frame.pair.arrived.elapsed());
         }
@@ -340,23 +469,35 @@ impl Content for App {
         if let Some(screen) = &mut self.shell.screen
             && *event != WindowEvent::RedrawRequested
             && screen.feed_panel(event)
-            && self.shows_panel()
+            && (self.shows_panel() || self.overlay)
         {
             self.shell.request_redraw();
         }
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
-            WindowEvent::MouseInput { state, .. } if self.help => {
+            WindowEvent::MouseInput { state, .. } if self.help && !self.is_over_bar() => {
                 self.help = !state.is_pressed();
                 self.shell.request_redraw();
             }
-            WindowEvent::MouseInput { state, button, .. } => {
-                self.held = if state.is_pressed() { self.hold(*button) } else { None };
+            WindowEvent::MouseInput { state, button, .. } if state.is_pressed() => {
+                self.held = self.hold(*button);
+                self.pressed = self.cursor;
                 self.shell.request_redraw();
             }
-            WindowEvent::MouseWheel { delta, .. } if self.is_over_points() => {
-                self.orbit.approach(match delta {
+            WindowEvent::MouseInput { button, .. } => {
+                let is_click = self.pressed.zip(self.cursor).is_some_and(|(from, to)| {
+                    (from.0 - to.0).hypot(from.1 - to.1) < CLICK && *button == MouseButton::Left
+                });
+                let on_images = matches!(self.held, Some(Held::Images | Held::Viewpoint(_)));
+                if is_click && on_images {
+                    self.measure_here();
+                }
+                self.held = None;
+                self.shell.request_redraw();
+            }
+            WindowEvent::MouseWheel { delta, .. } if self.is_over_images() => {
+                self.approach(match delta {
                     MouseScrollDelta::LineDelta(_, lines) => *lines,
                     MouseScrollDelta::PixelDelta(pixels) => pixels.y as f32 / 40.0,
                 });
@@ -379,7 +520,8 @@ impl Content for App {
     fn message(&mut self, message: Wake) -> bool {
         match message {
             Wake::Status(status) => {
-                // Nothing moves during a pause and after the end, so most of its reports change nothing either.
+                // Nothing moves during a pause and after the end, so most of its reports change nothing
+                // either.
                 let shown = |status: &RunStatus| {
                     let judged = status.judged().map(|(_, text, alarm)| (text.to_owned(), alarm));
                     (judged.collect::<Vec<_>>(), status.counted(), status.banners.clone())
@@ -417,9 +559,13 @@ impl Content for App {
 }
 
 impl App {
-    pub(super) fn is_over_points(&self) -> bool {
-        let (Some(screen), Some((x, _))) = (&self.shell.screen, self.cursor) else { return false };
-        self.view == View::Points && x < f64::from(self.scene().room(screen.size()).0)
+    fn is_over_bar(&self) -> bool {
+        let (Some(screen), Some((_, y))) = (&self.shell.screen, self.cursor) else { return false };
+        y >= f64::from(self.scene().room(screen.size()).1)
+    }
+
+    fn is_over_images(&self) -> bool {
+        self.cursor.is_some_and(|at| self.panes().iter().any(|pane| pane.contains(at)))
     }
 
     /// Moves the viewpoint with the mouse: the left button turns, the others shift.
@@ -437,5 +583,26 @@ impl App {
             MouseButton::Left => self.orbit.turn(across, down),
             _ => self.orbit.shift(across, down),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_the_keyboard_have_their_actions() {
+        let plain = ModifiersState::empty();
+        let of = |text: &str| action_of(&Key::Character(text.into()), plain);
+        let named = |key| action_of(&Key::Named(key), plain);
+        assert_eq!(of("L"), Some(Action::NextView));
+        assert_eq!((of("="), of("x")), (Some(Action::Nearer), None));
+        assert_eq!(named(NamedKey::Space), Some(Action::Pause));
+        assert_eq!(named(NamedKey::Escape), Some(Action::Leave));
+        assert_eq!(named(NamedKey::ArrowUp), Some(Action::ArrowUp));
+        assert_eq!(named(NamedKey::Home), Some(Action::Begin));
+        let shifted = action_of(&Key::Character("Q".into()), ModifiersState::SHIFT);
+        assert_eq!(shifted, Some(Action::Quit));
+        assert_eq!(action_of(&Key::Character("f".into()), ModifiersState::ALT), None);
     }
 }

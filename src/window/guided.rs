@@ -16,9 +16,8 @@ use winit::keyboard::{Key, NamedKey};
 
 use super::event_loop::{Content, Shell};
 use super::options::View;
-use super::orbit::Orbit;
 use super::remote::{Remote, Wake};
-use super::scene::{ALL_DEPTHS, Limits, Scene};
+use super::scene::{Limits, Scene};
 use super::screen::Drawn;
 use super::style::{BRIGHT, DIM, Line, MARGIN, PANEL, panel};
 use stereod_core::calibration::solve::Coverage;
@@ -111,15 +110,7 @@ impl Content for App {
         let Some(screen) = &mut self.shell.screen else { return Ok(()) };
         // The renderer holds no frame, so it draws nothing beneath the painted content.
         let limits = Limits { low: 0, high: 1 };
-        let scene = Scene {
-            view: View::Left,
-            colour_map: ColourMap::Grey,
-            limits,
-            taken: 0,
-            orbit: Orbit::default(),
-            depths: ALL_DEPTHS,
-            wipe: None,
-        };
+        let scene = Scene::new(View::Left, ColourMap::Grey, limits);
         let (view, textures) = (self.view.as_ref(), &mut self.textures);
         let drawn = screen.draw_painted(&scene, &mut |painter| {
             if let Some(view) = view {

@@ -5,50 +5,9 @@ use std::sync::Arc;
 use egui::{Align2, Color32, FontId, Galley, Painter, pos2, vec2};
 
 use super::style::{BRIGHT, DIM};
+use crate::keys::{Group, KEYS, On, Row};
 
-/// A group of keys: its heading, and each key with its meaning.
-type Group = (&'static str, &'static [(&'static str, &'static str)]);
-
-pub(super) const VIEWS: Group = (
-    "Views",
-    &[
-        ("l", "next view"),
-        ("1 2 4 6", "choose a view"),
-        ("3", "points in space: drag, wheel"),
-        ("c", "next colours"),
-        ("e", "both images, lines along rows"),
-        ("g i", "histograms and all figures"),
-        ("f", "full screen"),
-        ("o", "overlay on, off"),
-        ("h", "this help"),
-        ("q Esc", "quit"),
-    ],
-);
-
-pub(super) const PLAYBACK: Group = (
-    "Playback",
-    &[
-        ("Space", "pause, play"),
-        (". ,", "next pair, pair before"),
-        ("Home End", "first pair, last pair"),
-        ("[ ]", "mark begin, end of a part"),
-        ("r", "repeat"),
-        ("- +", "slower, faster"),
-    ],
-);
-
-pub(super) const TUNING: Group = (
-    "Tuning",
-    &[
-        ("t", "panel of settings"),
-        ("b", "compare with this map"),
-        ("w", "write settings to a file"),
-    ],
-);
-
-pub(super) const FILES: Group = ("Files", &[("s", "snapshot"), ("p", "point cloud")]);
-
-const COLUMNS: [&[Group]; 2] = [&[VIEWS], &[PLAYBACK, TUNING, FILES]];
+const COLUMNS: [&[Group]; 2] = [&[Group::Views], &[Group::Playback, Group::Tuning, Group::Files]];
 
 /// Text sizes in points, the first of which that fits is taken.
 const SIZES: [f32; 7] = [17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0];
@@ -75,6 +34,11 @@ pub(super) fn paint(painter: &Painter) {
     }
 }
 
+/// Returns the window's keys of a group.
+fn rows(group: &Group) -> impl Iterator<Item = &'static Row> {
+    KEYS.iter().filter(move |row| row.group == *group && row.on != On::Page)
+}
+
 /// Lays all texts out in this size. Returns them with their places, and the extent of the sheet.
 fn lay_out(painter: &Painter, size: f32) -> (Vec<Placed>, egui::Vec2) {
     let text = |text: &str, font, colour| painter.layout_no_wrap(text.to_owned(), font, colour);
@@ -85,18 +49,20 @@ fn lay_out(painter: &Painter, size: f32) -> (Vec<Placed>, egui::Vec2) {
     };
     let (mut texts, mut x, mut bottom) = (Vec::new(), margin, 0.0_f32);
     for groups in COLUMNS {
-        let lines = || groups.iter().flat_map(|group| group.1);
-        let keys =
-            widest(&mut lines().map(|(key, _)| text(key, FontId::monospace(size), KEY))) + size;
-        let width = widest(&mut lines().map(|(_, meaning)| text(meaning, plain(), BRIGHT)));
+        let lines = || groups.iter().flat_map(rows);
+        let key = |row: &Row| text(&row.names().join(" "), FontId::monospace(size), KEY);
+        let meaning = |row: &Row| text(row.meaning, plain(), BRIGHT);
+        let keys = widest(&mut lines().map(key)) + size;
+        let width = widest(&mut lines().map(meaning));
         let mut y = margin;
-        for (index, (heading, lines)) in groups.iter().enumerate() {
+        for (index, group) in groups.iter().enumerate() {
             y += if index > 0 { 0.8 * line } else { 0.0 };
-            texts.push((pos2(x, y), text(heading, FontId::proportional(1.1 * size), DIM)));
+            let heading = text(&format!("{group:?}"), FontId::proportional(1.1 * size), DIM);
+            texts.push((pos2(x, y), heading));
             y += 1.2 * line;
-            for (key, meaning) in *lines {
-                texts.push((pos2(x, y), text(key, FontId::monospace(size), KEY)));
-                texts.push((pos2(x + keys, y), text(meaning, plain(), BRIGHT)));
+            for row in rows(group) {
+                texts.push((pos2(x, y), key(row)));
+                texts.push((pos2(x + keys, y), meaning(row)));
                 y += line;
             }
         }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use egui::epaint::ClippedPrimitive;
-use egui::{Painter, Pos2, Rect, pos2, vec2};
+use egui::{Context, Painter, Pos2, Rect, pos2, vec2};
 use egui_wgpu::ScreenDescriptor;
 
+use super::bar;
 use super::overlay::{OverlayContent, paint};
+use crate::keys::Action;
 
 pub(crate) struct Canvas<'a> {
     pub(crate) device: &'a wgpu::Device,
@@ -19,17 +21,22 @@ pub(crate) struct Canvas<'a> {
     pub(crate) scale: f32,
 }
 
+/// Lays a panel out and returns its left edge in points.
+pub(crate) type LayOut<'a> = &'a mut dyn FnMut(&Context) -> f32;
+
 #[derive(Default)]
 pub(crate) struct Beside {
-    /// Width at the right edge, in pixels.
-    pub(crate) taken: u32,
+    /// Width at the right edge and height at the lower one, in pixels.
+    pub(crate) taken: (u32, u32),
+    /// Action of a button of the bar.
+    pub(crate) clicked: Option<Action>,
     /// Time until it needs a new layout.
     pub(crate) again_in: Option<Duration>,
     pub(crate) platform: egui::PlatformOutput,
 }
 
 pub(crate) struct Overlay {
-    context: egui::Context,
+    context: Context,
     painter: egui_wgpu::Renderer,
     prepared: Option<(Vec<ClippedPrimitive>, ScreenDescriptor)>,
 }
@@ -38,14 +45,9 @@ impl Overlay {
     pub(crate) fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Self {
         // Without dithering the image is the same on every device.
         let options = egui_wgpu::RendererOptions { dithering: false, ..Default::default() };
-        let context = egui::Context::default();
+        let context = Context::default();
         context.set_theme(egui::Theme::Dark);
         Self { context, painter: egui_wgpu::Renderer::new(device, format, options), prepared: None }
-    }
-
-    pub(crate) fn prepare(&mut self, canvas: &mut Canvas<'_>, content: &OverlayContent) {
-        let scale = canvas.scale;
-        self.prepare_painted(canvas, &mut |painter| paint(painter, content, scale));
     }
 
     pub(crate) fn prepare_painted(
@@ -58,26 +60,30 @@ impl Overlay {
         });
     }
 
-    /// Lays the overlay out next to a panel at the right edge. `panel` lays the panel out first,
-    /// handles its input and returns its left edge in points.
-    pub(crate) fn prepare_beside(
+    /// Lays the overlay out with its bar, next to a panel at the right edge. `panel` lays the panel out
+    /// first, handles its input and returns its left edge in points.
+    pub(crate) fn prepare(
         &mut self,
         canvas: &mut Canvas<'_>,
         input: egui::RawInput,
         content: Option<&OverlayContent>,
-        panel: &mut dyn FnMut(&egui::Context) -> f32,
+        mut panel: Option<LayOut<'_>>,
     ) -> Beside {
         let scale = canvas.scale;
         let mut beside = Beside::default();
         let output = self.prepare_with(canvas, input, &mut |context| {
-            let edge = panel(context);
             let whole = context.content_rect();
-            beside.taken = ((whole.max.x - edge) * scale).round().max(0.0) as u32;
+            let edge = panel.as_mut().map_or(whole.max.x, |panel| panel(context));
+            let mut free = Rect::from_min_max(whole.min, pos2(edge, whole.max.y));
             if let Some(content) = content {
+                let (top, clicked) = bar::show(context, content);
+                beside.clicked = beside.clicked.or(clicked);
+                free.max.y = top;
                 let painter = context.layer_painter(egui::LayerId::background());
-                let free = Rect::from_min_max(whole.min, pos2(edge, whole.max.y));
                 paint(&painter.with_clip_rect(free), content, scale);
             }
+            let pixels = |points: f32| (points * scale).round().max(0.0) as u32;
+            beside.taken = (pixels(whole.max.x - free.max.x), pixels(whole.max.y - free.max.y));
         });
         beside.again_in = output.viewport_output.values().map(|view| view.repaint_delay).min();
         beside.platform = output.platform_output;
@@ -88,7 +94,7 @@ impl Overlay {
         &mut self,
         canvas: &mut Canvas<'_>,
         mut input: egui::RawInput,
-        ui: &mut dyn FnMut(&egui::Context),
+        ui: &mut dyn FnMut(&Context),
     ) -> egui::FullOutput {
         let Canvas { device, queue, encoder, size, scale } = canvas;
         let screen = ScreenDescriptor { size_in_pixels: (*size).into(), pixels_per_point: *scale };
@@ -115,7 +121,7 @@ impl Overlay {
         output
     }
 
-    pub(crate) fn context(&self) -> &egui::Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.context
     }
 

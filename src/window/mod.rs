@@ -10,6 +10,7 @@
 //! thread is given up, because each further call of Xlib on it could end the process.
 
 mod app;
+mod bar;
 mod event_loop;
 mod gpu;
 mod guided;
@@ -41,13 +42,16 @@ use anyhow::{Context, Result, anyhow, bail};
 use winit::error::EventLoopError;
 use winit::event_loop::EventLoop;
 
+#[cfg(test)]
+pub(crate) use app::measuring::ruler;
+pub use bar::Bar;
 use event_loop::{End, Shell, show_window};
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use histogram::Histogram;
 pub use offscreen::Offscreen;
 pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 pub use orbit::Orbit;
-pub use overlay::{Hover, Legend, OverlayContent};
+pub use overlay::{Hover, Legend, OverlayContent, Ruler};
 #[cfg(test)]
 pub(crate) use panel::Panel;
 use remote::{Mailbox, Wake};

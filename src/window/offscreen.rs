@@ -55,9 +55,9 @@ impl Offscreen {
         size: (u32, u32),
         overlay: Option<&OverlayContent>,
     ) -> Result<RgbaImage> {
-        self.draw(frame, scene, size, |painter, canvas, _| {
+        self.draw(frame, scene, size, |painter, canvas, scene| {
             let Some(content) = overlay else { return false };
-            painter.prepare(canvas, content);
+            scene.taken = painter.prepare(canvas, Default::default(), Some(content), None).taken;
             true
         })
     }
@@ -73,7 +73,7 @@ impl Offscreen {
         panel: &mut dyn FnMut(&egui::Context) -> f32,
     ) -> Result<RgbaImage> {
         self.draw(frame, scene, size, |painter, canvas, scene| {
-            let beside = painter.prepare_beside(canvas, Default::default(), Some(overlay), panel);
+            let beside = painter.prepare(canvas, Default::default(), Some(overlay), Some(panel));
             scene.taken = beside.taken;
             true
         })

@@ -120,15 +120,17 @@ impl Timing {
 }
 
 /// Selection of the images shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
     Left,
+    #[default]
     Disparity,
     /// The left image and, right of it, the disparity.
     SideBySide,
     /// The left image and, right of it, the right one.
     Pair,
+    Right,
     /// The pixels as points in space, from a viewpoint that the mouse moves.
     Points,
     /// The confidence of each pixel, in grey.
@@ -145,8 +147,9 @@ impl View {
             View::Disparity => View::SideBySide,
             View::SideBySide => View::Points,
             View::Points => View::Confidence,
-            View::Confidence if whitens => View::Whitened,
-            View::Confidence | View::Whitened | View::Pair => View::Left,
+            View::Confidence => View::Right,
+            View::Right if whitens => View::Whitened,
+            View::Right | View::Whitened | View::Pair => View::Left,
         }
     }
 
@@ -160,6 +163,7 @@ impl View {
             View::Disparity => &[Content::Disparity],
             View::SideBySide => &[Content::Left, Content::Disparity],
             View::Pair => &[Content::Left, Content::Right],
+            View::Right => &[Content::Right],
             View::Points => &[Content::Points],
             View::Confidence => &[Content::Confidence],
             View::Whitened => &[Content::Whitened],

@@ -1,5 +1,5 @@
-//! Text and legend over the frame, painted with egui. It takes no input, so it is the same in a window and
-//! off-screen.
+//! Marks and messages over the frame, and the legend, painted with egui. They take no input, so they are the
+//! same in a window and off-screen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
+use super::bar::Bar;
 use super::help;
 use super::histogram::{self, Histogram};
 use super::options::Timing;
@@ -33,6 +34,11 @@ pub struct OverlayContent {
     pub legend: Option<Legend>,
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
+    /// The points between which is measured.
+    pub ruler: Option<Ruler>,
+    /// Remark on the scale of the view.
+    pub scale: Option<String>,
+    pub bar: Bar,
     pub rows: Option<Rows>,
     /// Line between two maps that are compared.
     pub wipe: Option<Wipe>,
@@ -79,14 +85,18 @@ pub struct Hover {
     pub side: Option<&'static str>,
 }
 
+/// The ends of a measured distance, on each pane as far as they are to be seen, in pixels of the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ruler {
+    pub ends: Vec<[Option<(f64, f64)>; 2]>,
+    pub text: String,
+}
+
 pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     if let Some(wipe) = &content.wipe {
         wipe.paint_line(painter, scale);
     }
-    let mut area = painter.clip_rect().shrink(MARGIN);
-    if let Some(timeline) = &content.timeline {
-        area.max.y = timeline.paint(painter, painter.clip_rect()).min.y - MARGIN;
-    }
+    let area = painter.clip_rect().shrink(MARGIN);
     if let Some(rows) = &content.rows {
         rows.paint(painter, scale);
     }
@@ -95,33 +105,27 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
             crosshair(painter, pos2(mark.0 as f32, mark.1 as f32) / scale);
         }
     }
-    let numbers = panel(painter, area, Align2::LEFT_TOP, PANEL, numbers(content));
-    let legend = content.legend.as_ref().and_then(|legend| colour_bar(painter, area, legend));
-    let mut floor = legend.map_or(area.max.y, |legend| legend.min.y - MARGIN);
-    if let Some(hover) = &content.hover {
-        let mut beside = area;
-        let text = describe(hover);
-        let font = FontId::monospace(TEXT);
-        let width = painter.layout_no_wrap(text.clone(), font, BRIGHT).size().x;
-        let end = area.min.x + width + 2.0 * PADDING + MARGIN;
-        if let Some(legend) = legend.filter(|legend| end > legend.min.x) {
-            // Too narrow for both in one row.
-            beside.max.y = legend.min.y - MARGIN;
+    for [first, second] in content.ruler.iter().flat_map(|ruler| &ruler.ends) {
+        let [first, second] =
+            [first, second].map(|end| end.map(|(x, y)| pos2(x as f32, y as f32) / scale));
+        if let (Some(first), Some(second)) = (first, second) {
+            for (width, colour) in [(4.0, Color32::from_black_alpha(180)), (2.0, ALARM)] {
+                painter.line_segment([first, second], Stroke::new(width, colour));
+            }
         }
-        let line = Line::new(text, BRIGHT);
-        let rect = panel(painter, beside, Align2::LEFT_BOTTOM, PANEL, vec![line]);
-        floor = floor.min(rect.min.y - MARGIN);
+        for end in [first, second].into_iter().flatten() {
+            painter.circle(end, 4.0, ALARM, Stroke::new(1.0, Color32::BLACK));
+        }
     }
+    let lines = numbers(content);
+    let numbers = match lines.is_empty() {
+        true => Rect::from_min_size(area.min, vec2(0.0, 0.0)),
+        false => panel(painter, area, Align2::LEFT_TOP, PANEL, lines),
+    };
     if let Some(wipe) = &content.wipe {
-        wipe.paint_labels(painter, scale, floor);
+        wipe.paint_labels(painter, scale, area.max.y);
     }
     let mut corner = area;
-    let is_over = content.ended || content.timeline.is_some_and(|timeline| timeline.is_at_end);
-    if content.paused && !is_over {
-        let line = Line::new("paused".into(), BRIGHT);
-        let rect = panel(painter, area, Align2::RIGHT_TOP, PANEL, vec![line]);
-        corner.min.y = rect.max.y + MARGIN;
-    }
     if numbers.max.x + MARGIN > area.max.x - histogram::WIDTH {
         // Too narrow for both side by side.
         corner.min.y = corner.min.y.max(numbers.max.y + MARGIN);
@@ -135,22 +139,37 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
 }
 
-/// Returns the lines of figures: rate, latency, size and engine, and the problems. All figures are listed with the
-/// histograms.
-fn numbers(content: &OverlayContent) -> Vec<Line> {
-    let is_full = content.histograms.is_some();
+/// Returns state or rate, latency, size and engine.
+pub(super) fn figures(content: &OverlayContent) -> String {
     let rates = &content.rates;
     let mut text = match rates.frames_per_second {
+        _ if content.ended => "ended".into(),
+        _ if content.timeline.is_some_and(|timeline| timeline.is_at_end) => "at the end".into(),
+        _ if content.paused => "paused".into(),
         Some(rate) => format!("{rate:.1} fps"),
-        None if content.ended => "ended".into(),
-        None if content.timeline.is_some_and(|timeline| timeline.is_at_end) => "at the end".into(),
-        None if content.paused => "paused".into(),
         None => "- fps".into(),
     };
     if let Some(latency) = rates.latency {
         text += &format!("  {} {}", rates.timing.name(), milliseconds(latency));
     }
-    let mut lines = vec![Line::new(text, BRIGHT)];
+    if let Some((width, height)) = content.picture {
+        text += &format!("  {width}x{height}");
+    }
+    if let Some(status) = &content.status {
+        text += &format!("  {}", status.engine);
+        let [_, losses @ ..] = status.counted();
+        for (name, count) in losses.into_iter().filter(|(_, count)| *count > 0) {
+            text += &format!("  {name} {count}");
+        }
+    }
+    text
+}
+
+/// Returns the problems; with the histograms, all further figures.
+fn numbers(content: &OverlayContent) -> Vec<Line> {
+    let is_full = content.histograms.is_some();
+    let rates = &content.rates;
+    let mut lines = Vec::new();
     if let Some(p95) = rates.latency_p95.filter(|_| is_full) {
         let mut text = format!("p95 {}", milliseconds(p95));
         if let Some(on_screen) = content.on_screen.filter(|_| rates.timing == Timing::Latency) {
@@ -158,18 +177,10 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
         }
         lines.push(Line::new(text, DIM));
     }
-    if let Some((width, height)) = content.picture {
-        let engine = content.status.as_ref().map_or("", |status| &*status.engine);
-        let gap = if engine.is_empty() { "" } else { "  " };
-        lines.push(Line::new(format!("{width}x{height}{gap}{engine}"), DIM));
-    }
     if let Some(status) = &content.status {
-        let [pairs, losses @ ..] = status.counted();
-        let losses = losses.into_iter().filter(|(_, count)| *count > 0);
-        let listed = is_full.then_some(pairs).into_iter().chain(losses);
-        let text: Vec<String> = listed.map(|(name, count)| format!("{name} {count}")).collect();
-        if !text.is_empty() {
-            lines.push(Line::new(text.join("  "), DIM));
+        let [(name, pairs), ..] = status.counted();
+        if is_full {
+            lines.push(Line::new(format!("{name} {pairs}"), DIM));
         }
         let judged = status.judged().filter(|(.., alarm)| *alarm || is_full);
         lines.extend(
@@ -181,7 +192,6 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
     if let Some(report) = content.temporal.as_ref().filter(|_| is_full) {
         lines.push(Line::new(in_time(report), DIM));
     }
-    lines.push(Line::new("h help".into(), DIM));
     lines
 }
 
@@ -208,7 +218,7 @@ fn milliseconds(duration: Duration) -> String {
     }
 }
 
-fn describe(hover: &Hover) -> String {
+pub(super) fn describe(hover: &Hover) -> String {
     let (x, y) = hover.pixel;
     let side = hover.side.map(|side| format!("{side}  ")).unwrap_or_default();
     let mut text = format!("{side}({x}, {y})  ");
@@ -260,7 +270,7 @@ fn crosshair(painter: &Painter, centre: Pos2) {
 }
 
 /// Paints the colours with their disparities. Returns their rectangle, or `None` without enough room.
-fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
+pub(super) fn colour_bar(painter: &Painter, area: Rect, legend: &Legend) -> Option<Rect> {
     const HEIGHT: f32 = 8.0;
     /// Margins for half a label on the left, and for half a label or the unit on the right.
     const SIDE: f32 = 22.0;
@@ -328,7 +338,8 @@ mod tests {
             status: Some(status.clone().into()),
             ..OverlayContent::default()
         };
-        assert_eq!(texts(&fine), ["25.0 fps  latency 12.0 ms", "640x480  CPU", "h help"]);
+        assert_eq!(figures(&fine), "25.0 fps  latency 12.0 ms  640x480  CPU");
+        assert!(texts(&fine).is_empty());
         let wrong = RunStatus {
             counts: Counts { dropped: 2, ..Counts::default() },
             late: 3,
@@ -336,18 +347,13 @@ mod tests {
             ..status
         };
         let wrong = OverlayContent { status: Some(wrong.into()), ..fine.clone() };
-        let expected = [
-            "25.0 fps  latency 12.0 ms",
-            "640x480  CPU",
-            "dropped 2  late 3",
-            "rows 3.1 px",
-            "h help",
-        ];
-        assert_eq!(texts(&wrong), expected);
+        assert_eq!(figures(&wrong), "25.0 fps  latency 12.0 ms  640x480  CPU  dropped 2  late 3");
+        assert_eq!(texts(&wrong), ["rows 3.1 px"]);
         let times = Histogram::of_times(Timing::Latency, std::iter::empty());
         let still = |paused, ended, timeline| {
             let rates = Rates { frames_per_second: None, ..fine.rates };
-            texts(&OverlayContent { rates, paused, ended, timeline, ..fine.clone() })[0].clone()
+            let content = OverlayContent { rates, paused, ended, timeline, ..fine.clone() };
+            figures(&content).strip_suffix("  latency 12.0 ms  640x480  CPU").unwrap().to_owned()
         };
         let timeline = Timeline {
             position: Duration::ZERO,
@@ -358,13 +364,12 @@ mod tests {
             speed: None,
             is_at_end: true,
         };
-        assert_eq!(still(true, false, None), "paused  latency 12.0 ms");
-        assert_eq!(still(false, true, None), "ended  latency 12.0 ms");
-        assert_eq!(still(true, false, Some(timeline)), "at the end  latency 12.0 ms");
-        assert_eq!(still(false, false, None), "- fps  latency 12.0 ms");
+        assert_eq!(still(true, false, None), "paused");
+        assert_eq!(still(false, true, None), "ended");
+        assert_eq!(still(true, false, Some(timeline)), "at the end");
+        assert_eq!(still(false, false, None), "- fps");
         let full = OverlayContent { histograms: Some([times.clone(), times]), ..fine };
-        assert_eq!(texts(&full)[1..4], ["p95 15.0 ms", "640x480  CPU", "pairs 9"]);
-        assert_eq!(texts(&full).len(), 7);
+        assert_eq!(texts(&full), ["p95 15.0 ms", "pairs 9", "rows 0.1 px", "noise 1.2 1.2"]);
     }
 
     #[test]

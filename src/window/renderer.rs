@@ -11,10 +11,13 @@ use self::pipelines::DEPTHS;
 pub(crate) use self::pipelines::Pipelines;
 use super::gpu::Gpu;
 use super::options::{Content, View};
-use super::scene::{Pane, Scene, panes};
+use super::scene::{Pane, Scene};
 use super::wipe;
 use stereod_core::frame::Matched;
 use stereod_io::sink::colour::ColourMap;
+
+/// Number of lines that `end_of_line` of shaders/points.wgsl draws.
+const LINES: u32 = 3 + 8 + 2 * 21;
 
 /// The frame on the device and its drawing resources.
 pub(crate) struct Renderer {
@@ -85,8 +88,10 @@ impl Renderer {
             ..Default::default()
         });
         // Points in space are drawn already, with their distances.
-        let panes = self.panes(scene, size).filter(|pane| pane.content != Content::Points);
-        for pane in panes {
+        let panes = self.panes(scene, size);
+        for pane in panes.into_iter().filter(|pane| pane.content != Content::Points) {
+            gpu.queue.write_buffer(&self.resources.part, 0, bytemuck::bytes_of(&pane.part));
+            pass.set_bind_group(1, &self.resources.part_group, &[]);
             for (frame, left, right) in self.parts(&pane, scene) {
                 let (pipeline, group) = frame.shown(pane.content, pipelines);
                 set_part(&mut pass, &pane, left, right);
@@ -128,20 +133,28 @@ impl Renderer {
             }),
             ..Default::default()
         });
-        if let Some(frame) = &self.frame {
-            gpu.queue.write_buffer(
-                &self.resources.points,
-                0,
-                bytemuck::bytes_of(&frame.points(scene)),
-            );
-            pass.set_pipeline(&pipelines.points);
-        }
         for pane in self.panes(scene, size) {
+            if let Some(frame) = &self.frame {
+                let points = frame.points(scene, pane);
+                gpu.queue.write_buffer(&self.resources.points, 0, bytemuck::bytes_of(&points));
+            }
+            let [in_image_colours, in_depth_colours] = &pipelines.points;
             for (frame, left, right) in self.parts(&pane, scene) {
                 set_part(&mut pass, &pane, left, right);
-                pass.set_bind_group(0, &frame.left.group, &[]);
+                let (pipeline, group) = match scene.depth_colours {
+                    false => (in_image_colours, &frame.left.group),
+                    true => (in_depth_colours, &frame.disparity_group),
+                };
+                pass.set_pipeline(pipeline);
+                pass.set_bind_group(0, group, &[]);
                 pass.set_bind_group(1, &frame.points_group, &[]);
                 pass.draw(0..6 * frame.size.0 * frame.size.1, 0..1);
+                // From the left camera, its own image is all there is to see.
+                if !scene.orbit.is_left_camera() {
+                    pass.set_pipeline(&pipelines.lines);
+                    pass.set_bind_group(0, &frame.left.group, &[]);
+                    pass.draw(0..2 * LINES, 0..1);
+                }
             }
         }
         drop(pass);
@@ -149,10 +162,8 @@ impl Renderer {
     }
 
     /// Returns the panes of a target of this size; none without a frame.
-    fn panes(&self, scene: &Scene, size: (u32, u32)) -> impl Iterator<Item = Pane> + use<> {
-        let panes =
-            self.frame.as_ref().map(|frame| panes(scene.view, frame.size, scene.room(size)));
-        panes.into_iter().flatten()
+    fn panes(&self, scene: &Scene, size: (u32, u32)) -> Vec<Pane> {
+        self.frame.as_ref().map(|frame| scene.panes(frame.size, size)).unwrap_or_default()
     }
 
     /// Returns the frames in a pane, each with the columns of the target at which it begins and ends: left
@@ -235,5 +246,48 @@ mod tests {
         let mut included = super::pipelines::SHADERS.map(|(name, _)| name);
         included.sort();
         assert_eq!(names, included, "every shader is used");
+    }
+    /// Translates a vertex shader of shaders/points.wgsl to that of WebGL 2.
+    fn translated(entry_point: &str) -> String {
+        use naga::back::glsl;
+
+        let source = super::pipelines::SHADERS.iter().find(|(name, _)| *name == "points.wgsl");
+        let module = naga::front::wgsl::parse_str(source.unwrap().1).unwrap();
+        let (flags, none) =
+            (naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        let info = naga::valid::Validator::new(flags, none).validate(&module).unwrap();
+        let options = glsl::Options {
+            version: glsl::Version::new_gles(300),
+            writer_flags: glsl::WriterFlags::empty(),
+            ..Default::default()
+        };
+        let pipeline = glsl::PipelineOptions {
+            shader_stage: naga::ShaderStage::Vertex,
+            entry_point: entry_point.into(),
+            multiview: None,
+        };
+        let mut text = String::new();
+        let policies = Default::default();
+        let writer = glsl::Writer::new(&mut text, &module, &info, &options, &pipeline, policies);
+        writer.unwrap().write().unwrap();
+        text
+    }
+
+    #[test]
+    fn the_page_draws_in_space_by_the_same_shaders() {
+        let [corner, end] = ["corner_of_point", "end_of_line"].map(translated);
+        let text = format!(
+            "// shaders/points.wgsl in GLSL. STEREOD_WRITE_DOCS=1 and the unit test\n\
+             // `the_page_draws_in_space_by_the_same_shaders` write this file.\n\
+             export const LINES = {};\n\n\
+             export const CORNER_OF_POINT = `{corner}`;\n\n\
+             export const END_OF_LINE = `{end}`;\n",
+            super::LINES
+        );
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/live/page/space.js");
+        if std::env::var_os("STEREOD_WRITE_DOCS").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "{}", file.display());
     }
 }

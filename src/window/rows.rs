@@ -22,11 +22,17 @@ pub struct Rows {
 impl Rows {
     pub(super) fn paint(&self, painter: &Painter, scale: f32) {
         let (Some(first), Some(last)) = (self.panes.first(), self.panes.last()) else { return };
+        let top = first.y as f32 / scale;
+        let shown = painter.clip_rect();
+        let shown = shown.intersect(Rect::everything_below(top));
+        let painter = &painter.with_clip_rect(
+            shown.intersect(Rect::everything_above((first.y + first.height) as f32 / scale)),
+        );
         let left = first.x as f32 / scale;
         let right = (last.x + last.width) as f32 / scale;
         let y = |row: u32| first.centre_of((0, row), self.picture).1 as f32 / scale;
         let line = |row: u32, stroke| painter.hline(left..=right, y(row), stroke);
-        let step = step(first.height as f32 / scale / self.picture.1 as f32);
+        let step = step(first.height as f32 / scale / self.picture.1 as f32 / first.part[3]);
         for (i, row) in (step / 2..self.picture.1).step_by(step as usize).enumerate() {
             let [r, g, b] = COLOURS[i % COLOURS.len()];
             line(row, Stroke::new(1.0, Color32::from_rgba_unmultiplied(r, g, b, 200)));

@@ -39,9 +39,14 @@ pub struct Scene {
     pub colour_map: ColourMap,
     /// Disparity of the first and of the last colour, in 1/16 px.
     pub limits: Limits,
-    /// Width in pixels left free at the right edge of the target.
-    pub taken: u32,
+    /// Width and height in pixels left free at the right and the lower edge of the target.
+    pub taken: (u32, u32),
+    /// Visible part of the flat views.
+    pub lens: Lens,
+    /// Viewpoint of the points in space.
     pub orbit: Orbit,
+    /// True if they have the colours of their disparities, not those of the left image.
+    pub depth_colours: bool,
     /// Nearest and farthest depth in metres of these points.
     pub depths: [f32; 2],
     /// Share of the width of a pane in which the kept map takes the place of the present one.
@@ -51,16 +56,92 @@ pub struct Scene {
 pub const ALL_DEPTHS: [f32; 2] = [0.0, f32::MAX];
 
 impl Scene {
+    /// Returns a scene of the whole image, or of all points as the left camera sees them.
+    pub fn new(view: View, colour_map: ColourMap, limits: Limits) -> Self {
+        Self {
+            view,
+            colour_map,
+            limits,
+            taken: (0, 0),
+            lens: Lens::default(),
+            orbit: Orbit::default(),
+            depth_colours: false,
+            depths: ALL_DEPTHS,
+            wipe: None,
+        }
+    }
+
     /// Returns the part of a target of `size` pixels that is free for panes.
     pub fn room(&self, size: (u32, u32)) -> (u32, u32) {
-        (size.0.saturating_sub(self.taken), size.1)
+        (size.0.saturating_sub(self.taken.0), size.1.saturating_sub(self.taken.1))
+    }
+
+    /// Returns the panes of a target of `size` pixels, with the visible part of the image.
+    pub fn panes(&self, picture: (u32, u32), size: (u32, u32)) -> Vec<Pane> {
+        let part = self.lens.part();
+        let panes = panes(self.view, picture, self.room(size)).into_iter();
+        panes
+            .map(|pane| Pane { part: if self.view == View::Points { WHOLE } else { part }, ..pane })
+            .collect()
     }
 }
 
-/// A rectangle of the target, in pixels, that shows one whole image. At least 1x1, inside the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Left, top, width and height of a whole image, as shares of it.
+const WHOLE: [f32; 4] = [0.0, 0.0, 1.0, 1.0];
+
+/// Largest magnification.
+const LARGEST: f32 = 64.0;
+
+/// Magnification of the flat views, and the place in their middle as shares of the image.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lens {
+    scale: f32,
+    middle: [f32; 2],
+}
+
+impl Default for Lens {
+    fn default() -> Self {
+        Self { scale: 1.0, middle: [0.5; 2] }
+    }
+}
+
+impl Lens {
+    fn part(&self) -> [f32; 4] {
+        let size = 1.0 / self.scale;
+        let [left, top] = self.middle.map(|middle| middle - 0.5 * size);
+        [left, top, size, size]
+    }
+
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// Magnifies; the place `about` in the image stays where it is.
+    pub fn magnify(&mut self, factor: f32, about: [f32; 2]) {
+        let scale = (self.scale * factor).clamp(1.0, LARGEST);
+        let ratio = self.scale / scale;
+        for (middle, about) in self.middle.iter_mut().zip(about) {
+            *middle = about + (*middle - about) * ratio;
+        }
+        self.scale = scale;
+        self.shift(0.0, 0.0);
+    }
+
+    /// Moves the image to the right and down, by shares of the pane.
+    pub fn shift(&mut self, across: f32, down: f32) {
+        let half = 0.5 / self.scale;
+        for (middle, by) in self.middle.iter_mut().zip([across, down]) {
+            *middle = (*middle - by / self.scale).clamp(half, 1.0 - half);
+        }
+    }
+}
+
+/// A rectangle of the target, in pixels, that shows an image. At least 1x1, inside the target.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pane {
     pub content: Content,
+    /// Left, top, width and height of the visible part of the image, as shares of it.
+    pub part: [f32; 4],
     pub x: u32,
     pub y: u32,
     pub width: u32,
@@ -68,13 +149,20 @@ pub struct Pane {
 }
 
 impl Pane {
-    /// Returns the pixel of a `picture` (width, height) shown at (x, y) of the target; `None` outside
+    /// Returns the place in the image, as shares of it, that is shown at (x, y) of the target; `None` outside
     /// the pane.
-    pub fn pixel_at(&self, (x, y): (f64, f64), picture: (u32, u32)) -> Option<(u32, u32)> {
+    pub fn place_at(&self, (x, y): (f64, f64)) -> Option<[f64; 2]> {
         let across = (x - f64::from(self.x)) / f64::from(self.width);
         let down = (y - f64::from(self.y)) / f64::from(self.height);
         let inside = (0.0..1.0).contains(&across) && (0.0..1.0).contains(&down);
-        inside.then(|| {
+        let [left, top, width, height] = self.part.map(f64::from);
+        inside.then_some([left + across * width, top + down * height])
+    }
+
+    /// Returns the pixel of a `picture` (width, height) shown at (x, y) of the target; `None` outside
+    /// the pane.
+    pub fn pixel_at(&self, at: (f64, f64), picture: (u32, u32)) -> Option<(u32, u32)> {
+        self.place_at(at).map(|[across, down]| {
             let column = (across * f64::from(picture.0)) as u32;
             let row = (down * f64::from(picture.1)) as u32;
             (column.min(picture.0 - 1), row.min(picture.1 - 1))
@@ -86,21 +174,30 @@ impl Pane {
         self.x + (self.width as f32 * share.clamp(0.0, 1.0)).round() as u32
     }
 
-    /// Returns the position on the target of the centre of an image pixel.
+    /// Returns the position on the target of the centre of an image pixel, also if it is not in the pane.
     pub fn centre_of(&self, pixel: (u32, u32), picture: (u32, u32)) -> (f64, f64) {
-        let place = |pixel, count, start, extent| {
-            f64::from(start) + (f64::from(pixel) + 0.5) / f64::from(count) * f64::from(extent)
+        let [left, top, width, height] = self.part.map(f64::from);
+        let place = |pixel, count, (begin, part), start, extent| {
+            let share = ((f64::from(pixel) + 0.5) / f64::from(count) - begin) / part;
+            f64::from(start) + share * f64::from(extent)
         };
         (
-            place(pixel.0, picture.0, self.x, self.width),
-            place(pixel.1, picture.1, self.y, self.height),
+            place(pixel.0, picture.0, (left, width), self.x, self.width),
+            place(pixel.1, picture.1, (top, height), self.y, self.height),
         )
+    }
+
+    pub fn contains(&self, (x, y): (f64, f64)) -> bool {
+        let inside = |at: f64, begin: u32, extent: u32| {
+            (0.0..=f64::from(extent)).contains(&(at - f64::from(begin)))
+        };
+        inside(x, self.x, self.width) && inside(y, self.y, self.height)
     }
 }
 
-/// Lays the panes of a view out on a target of `target` (width, height) pixels: centred and as large as
-/// fits with the aspect ratio of `picture`. Left image and disparity stand one below the other if they are larger
-/// that way. Empty if the target or the picture is empty.
+/// Lays the panes of a view out on a target of `target` (width, height) pixels: centred and as large as fits
+/// with the aspect ratio of `picture`. Left image and disparity stand one below the other if they are larger
+/// that way, and points in space fill the target. Empty if the target or the picture is empty.
 pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     if picture.0 == 0 || picture.1 == 0 || target.0 == 0 || target.1 == 0 {
         return Vec::new();
@@ -109,6 +206,10 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     let count = contents.len() as u32;
     if target.0 < count {
         return Vec::new();
+    }
+    if view == View::Points {
+        let (width, height) = target;
+        return vec![Pane { content: contents[0], part: WHOLE, x: 0, y: 0, width, height }];
     }
     let [across, down] = [false, true].map(|stacks| fit(view, picture, target, stacks));
     if view == View::SideBySide && down > across && target.1 >= 2 {
@@ -138,7 +239,7 @@ pub fn panes(view: View, picture: (u32, u32), target: (u32, u32)) -> Vec<Pane> {
     let y = (target.1 - height) / 2;
     (0..count)
         .zip(contents)
-        .map(|(i, &content)| Pane { content, x: x + i * width, y, width, height })
+        .map(|(i, &content)| Pane { content, part: WHOLE, x: x + i * width, y, width, height })
         .collect()
 }
 
@@ -221,6 +322,7 @@ mod tests {
             View::Disparity,
             View::SideBySide,
             View::Pair,
+            View::Right,
             View::Points,
             View::Confidence,
             View::Whitened,
@@ -250,6 +352,40 @@ mod tests {
         assert_eq!(pane.pixel_at((99.9, 31.0), picture), None);
         assert_eq!(pane.pixel_at((134.0, 60.0), picture), None);
         assert_eq!(pane.centre_of((3, 2), picture), (135.0, 35.0));
+    }
+
+    #[test]
+    fn a_lens_keeps_the_place_under_the_mouse_and_ends_at_the_borders() {
+        let picture = (10, 5);
+        let mut scene = Scene::new(View::Left, ColourMap::Turbo, Limits { low: 0, high: 1 });
+        let at = (130.0, 40.0);
+        let place = |scene: &Scene| scene.panes(picture, (200, 100))[0].place_at(at).unwrap();
+        let before = place(&scene);
+        assert_eq!(before, [0.65, 0.4]);
+        for factor in [3.0, 2.0, 0.5] {
+            scene.lens.magnify(factor, before.map(|share| share as f32));
+            let now = place(&scene);
+            assert!(
+                (now[0] - before[0]).abs() < 1e-5 && (now[1] - before[1]).abs() < 1e-5,
+                "{now:?}"
+            );
+        }
+        let pane = scene.panes(picture, (200, 100))[0];
+        let (x, y) = pane.centre_of((6, 2), picture);
+        assert_eq!(pane.pixel_at((x, y), picture), Some((6, 2)));
+        assert!(!pane.contains(pane.centre_of((0, 0), picture)));
+        scene.lens.shift(100.0, -100.0);
+        assert_eq!(
+            scene.panes(picture, (200, 100))[0].pixel_at((0.5, 99.5), picture),
+            Some((0, 4))
+        );
+        scene.lens.magnify(1e-3, [0.9, 0.1]);
+        assert_eq!(scene.lens, Lens::default());
+        // The points in space have a viewpoint of their own, and all of the room.
+        scene.lens.magnify(2.0, [0.5; 2]);
+        scene.view = View::Points;
+        let pane = scene.panes(picture, (200, 70))[0];
+        assert_eq!((pane.part, pane.width, pane.height), (WHOLE, 200, 70));
     }
 
     #[test]

@@ -9,14 +9,15 @@ use winit::event::WindowEvent;
 use winit::event_loop::ActiveEventLoop;
 use winit::window::{Fullscreen, Window};
 
+use super::bar;
 use super::gpu::Gpu;
-use super::layer::{Beside, Canvas, Overlay};
+use super::layer::{Beside, Canvas, LayOut, Overlay};
 use super::offscreen::{self, Readback, Target};
-use super::options::WindowOptions;
+use super::options::{View, WindowOptions};
 use super::overlay::OverlayContent;
 use super::remote::{Remote, Wake};
 use super::renderer::{Pipelines, Renderer};
-use super::scene::{Scene, window_size};
+use super::scene::{Lens, Scene, window_size};
 use stereod_core::frame::Matched;
 
 pub(crate) struct Screen {
@@ -124,32 +125,21 @@ impl Screen {
         self.renderer.keep(&self.gpu, frame)
     }
 
+    /// Draws the last uploaded frame with the overlay, left of a panel that `panel` lays out.
     pub(crate) fn draw(
         &mut self,
         scene: &Scene,
         overlay: Option<&OverlayContent>,
-    ) -> Result<Drawn> {
-        self.input.egui_input_mut().events.clear();
-        self.draw_over(scene, |painter, canvas, _| {
-            let Some(content) = overlay else { return false };
-            painter.prepare(canvas, content);
-            true
-        })
-    }
-
-    /// Draws the last uploaded frame left of a panel that `panel` lays out.
-    pub(crate) fn draw_beside(
-        &mut self,
-        scene: &Scene,
-        overlay: Option<&OverlayContent>,
-        panel: &mut dyn FnMut(&egui::Context) -> f32,
+        panel: Option<LayOut<'_>>,
     ) -> Result<(Drawn, Beside)> {
         let mut input = self.input.egui_input_mut().take();
         input.time = Some(self.opened.elapsed().as_secs_f64());
-        let (mut beside, mut input) = (Beside::default(), Some(input));
+        let mut beside = Beside::default();
+        if overlay.is_none() && panel.is_none() {
+            return Ok((self.draw_over(scene, |_, _, _| false)?, beside));
+        }
         let drawn = self.draw_over(scene, |painter, canvas, scene| {
-            let input = input.take().unwrap_or_default();
-            beside = painter.prepare_beside(canvas, input, overlay, panel);
+            beside = painter.prepare(canvas, input, overlay, panel);
             scene.taken = beside.taken;
             true
         })?;
@@ -257,8 +247,13 @@ impl Screen {
     pub(crate) fn picture(&mut self, scene: &Scene) -> Result<(Readback, wgpu::Device)> {
         let Gpu { device, queue, .. } = &self.gpu;
         let picture = self.renderer.frame_size().context("there is no image yet")?;
-        let scene = &Scene { taken: 0, wipe: None, ..*scene };
-        let size = scene.view.natural_size(picture);
+        // The points in space have no size of their own.
+        let room = scene.room(self.size());
+        let size = match scene.view {
+            View::Points => (room.0.max(1), room.1.max(1)),
+            view => view.natural_size(picture),
+        };
+        let scene = &Scene { taken: (0, 0), lens: Lens::default(), wipe: None, ..*scene };
         let target = Target::new(device, size)?;
         let pipelines = self
             .snapshot_pipelines
@@ -281,7 +276,10 @@ fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u3
         // Desktop panels and title bars need the rest.
         largest = (largest.0.min(size.width / 10 * 9), largest.1.min(size.height / 10 * 9));
     }
-    window_size(options.view, options.picture, smallest, largest)
+    let bar = scaled((0, bar::height(options.timeline.is_ok()).round() as u32), scale).1;
+    largest.1 = largest.1.saturating_sub(bar).max(1);
+    let (width, height) = window_size(options.view, options.picture, smallest, largest);
+    (width, height + bar)
 }
 
 /// Returns a size in points as pixels.

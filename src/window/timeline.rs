@@ -1,4 +1,4 @@
-//! The timeline of a recording, at the lower edge of the window.
+//! The timeline of a recording, in the bar at the lower edge of the window.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::style::{ALARM, BRIGHT, DIM, MARGIN, PADDING, PANEL, TEXT};
 const TRACK: f32 = 6.0;
 const MARK: f32 = 14.0;
 
-const HEIGHT: f32 = TEXT + MARK + 3.0 * PADDING;
+pub(super) const HEIGHT: f32 = TEXT + MARK + 3.0 * PADDING;
 
 /// State of the timeline. Times count from the first image.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,8 +62,8 @@ impl Span {
 }
 
 impl Timeline {
-    /// Paints the bar at the lower edge of the free area. Returns its rectangle.
-    pub(super) fn paint(&self, painter: &Painter, area: Rect) -> Rect {
+    /// Paints the timeline at the lower edge of an area.
+    pub(super) fn paint(&self, painter: &Painter, area: Rect) {
         let bar = bar(area);
         painter.rect_filled(bar, 4.0, PANEL);
         let font = || FontId::monospace(TEXT);
@@ -93,7 +93,6 @@ impl Timeline {
         };
         self.marks.into_iter().flatten().for_each(|mark| line(mark, 2.0, ALARM));
         line(self.position, 3.0, BRIGHT);
-        bar
     }
 
     fn place(&self) -> String {

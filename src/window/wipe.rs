@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn labels_number_the_pairs_only_where_they_differ() {
-        let pane = Pane { content: Content::Disparity, x: 0, y: 0, width: 9, height: 9 };
+        let part = [0.0, 0.0, 1.0, 1.0];
+        let pane = Pane { content: Content::Disparity, part, x: 0, y: 0, width: 9, height: 9 };
         let side = |pair, count| Side {
             pair,
             known: 0.875,

@@ -137,6 +137,8 @@ def serve_local(route):
     """Answers with the checkout's file and the program's headers."""
     name = route.request.url.split("?")[0].split("/", 3)[3] or "page.html"
     answer = route.fetch()
+    if not (FILES / name).exists():  # The keys are part of the program.
+        return route.fulfill(response=answer)
     headers = {k: v for k, v in answer.headers.items() if k not in ("content-length", "content-encoding")}
     route.fulfill(status=answer.status, headers=headers, body=(FILES / name).read_bytes())
 

@@ -100,6 +100,8 @@ fn tuned_in_the_window_written_down_and_read_back() {
     let arguments = [&streams[..], &arguments[..], &view].concat();
     let child = windowed(folder.path(), &x, &arguments).spawn().unwrap();
     let window = x.window("stereod: ");
+    // A tooltip would cover the knobs.
+    x.mouse(&window, (20, 20));
     let out = folder.path().join("out");
     let pictures = || {
         let entries = std::fs::read_dir(&out).into_iter().flatten();
@@ -146,6 +148,8 @@ fn tuned_in_the_window_written_down_and_read_back() {
         press("Left", "a smaller number");
     }
     x.save("tuning-by-key");
+    // One key asks, and the second one writes.
+    x.key(&window, "w");
     x.key(&window, "w");
     let written = folder.path().join("tuned.toml");
     wait_until("the settings", || written.exists());

@@ -15,8 +15,8 @@ use child::Child;
 use image::{Rgba, RgbaImage};
 use stereod::status::{Banner, Counts, Judged, RunStatus};
 use stereod::window::{
-    ALL_DEPTHS, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates, Rows,
-    Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe, panes,
+    ALL_DEPTHS, Bar, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
+    Rows, Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 use stereod_core::control::Control;
@@ -74,15 +74,7 @@ fn grey(x: usize, y: usize) -> u8 {
 }
 
 fn scene(view: View, colour_map: ColourMap) -> Scene {
-    Scene {
-        view,
-        colour_map,
-        limits: LIMITS,
-        taken: 0,
-        orbit: Orbit::default(),
-        depths: ALL_DEPTHS,
-        wipe: None,
-    }
+    Scene::new(view, colour_map, LIMITS)
 }
 
 /// Expected colour of the disparity of a block.

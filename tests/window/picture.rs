@@ -204,6 +204,9 @@ fn full_overlay() -> OverlayContent {
         notice: Some("saved stereod-20260101-000000-000-000012-disparity.png".into()),
         timeline: Some(TIMELINE),
         rows: None,
+        ruler: None,
+        scale: None,
+        bar: Bar::default(),
         wipe: Some(Wipe {
             pane: panes(View::Disparity, PICTURE, (752, 564))[0],
             line: 400,
@@ -217,13 +220,18 @@ fn full_overlay() -> OverlayContent {
     }
 }
 
-/// The overlay covers only its panels; empty panels leave no trace.
+/// Heights in points of the bar, and of the timeline in it.
+const BAR: u32 = 72;
+const TIMELINE_HEIGHT: u32 = 61;
+
+/// The bar takes the lower edge, and of the picture above it only problems cover parts.
 #[test]
 fn the_overlay_is_where_it_should_be() {
     let Some(mut offscreen) = offscreen("the_overlay_is_where_it_should_be") else { return };
     let scene = scene(View::Disparity, ColourMap::Turbo);
     let size = (752, 564);
-    let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
+    let free = size.1 - BAR;
+    let bare = offscreen.render(&frame(0), &scene, (size.0, free), None).unwrap();
     let figures = OverlayContent {
         help: false,
         timeline: None,
@@ -237,6 +245,8 @@ fn the_overlay_is_where_it_should_be() {
         status: Some(Arc::new(RunStatus { banners: Vec::new(), ..full_status() })),
         ..full_overlay()
     };
+    offscreen.render(&frame(0), &scene, size, Some(&figures)).unwrap();
+    // Sizes of buttons are known from the second time on.
     let shown = offscreen.render(&frame(0), &scene, size, Some(&figures)).unwrap();
     let differs = |x, y| bare.get_pixel(x, y) != shown.get_pixel(x, y);
     let count = |xs: std::ops::Range<u32>, ys: std::ops::Range<u32>| {
@@ -247,11 +257,17 @@ fn the_overlay_is_where_it_should_be() {
             .filter(|&(x, y)| shown.get_pixel(x, y).0[..3].iter().all(|&v| v > 200))
             .count()
     };
-    assert!(bright(8..420, 8..110) > 300, "the figures are written at the top left");
-    assert!(bright(480..744, 520..556) > 100, "the legend's numbers are at the bottom right");
-    assert_eq!(count(0..752, 130..500), 0, "the middle stays free");
-    let all = count(0..752, 0..564);
-    assert!(all < 752 * 564 / 8, "the overlay covers {all} pixels");
+    let grey = |xs: std::ops::Range<u32>, ys: std::ops::Range<u32>| {
+        let all = xs.flat_map(|x| ys.clone().map(move |y| (x, y)));
+        all.filter(|&(x, y)| shown.get_pixel(x, y).0[..3].iter().all(|&v| v > 140)).count()
+    };
+    assert!(grey(8..400, free + 34..564) > 300, "the figures are in the bar");
+    assert!(grey(8..600, free..free + 34) > 300, "the buttons are in the bar");
+    assert!(bright(480..744, 526..564) > 100, "the legend's numbers are at the bottom right");
+    assert!(count(0..420, 0..60) > 300, "the problem is at the top left");
+    assert_eq!(count(0..752, 130..free), 0, "the picture stays free");
+    let all = count(0..752, 0..free);
+    assert!(all < 752 * free as usize / 8, "the overlay covers {all} pixels");
     // A timeline takes the lower edge, and nothing else moves below it.
     let with_timeline = OverlayContent { timeline: Some(TIMELINE), ..figures.clone() };
     let shown = offscreen.render(&frame(0), &scene, size, Some(&with_timeline)).unwrap();
@@ -261,7 +277,7 @@ fn the_overlay_is_where_it_should_be() {
     assert!(pixel(14 + 724 / 2)[..3].iter().all(|&v| v > 200), "{:?}", pixel(14 + 724 / 2));
     let full = offscreen.render(&frame(0), &scene, size, Some(&full_overlay())).unwrap();
     assert_ne!(full, shown);
-    let again = offscreen.render(&frame(0), &scene, size, None).unwrap();
+    let again = offscreen.render(&frame(0), &scene, (size.0, free), None).unwrap();
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
@@ -272,13 +288,16 @@ fn the_overlay_follows_the_scale() {
     let scene = scene(View::Disparity, ColourMap::Turbo);
     let mut covered = |scale: u32, content: &OverlayContent| {
         let size = (752 * scale, 564 * scale);
-        let bare = offscreen.render(&frame(0), &scene, size, None).unwrap();
+        let free = size.1 - (BAR + TIMELINE_HEIGHT) * scale;
+        let bare = offscreen.render(&frame(0), &scene, (size.0, free), None).unwrap();
         offscreen.scale = scale as f32;
+        offscreen.render(&frame(0), &scene, size, Some(content)).unwrap();
         let shown = offscreen.render(&frame(0), &scene, size, Some(content)).unwrap();
         // Cells of 16 points that have a changed pixel.
         let mut cells = std::collections::BTreeSet::new();
+        let ground = shown.get_pixel(1, size.1 - 1);
         for (x, y, pixel) in shown.enumerate_pixels() {
-            if pixel != bare.get_pixel(x, y) {
+            if pixel != if y < free { bare.get_pixel(x, y) } else { ground } {
                 cells.insert((x / scale / 16, y / scale / 16));
             }
         }
@@ -316,7 +335,8 @@ fn both_eyes_are_shown_with_lines_along_their_rows() {
     let panes = panes(View::Pair, PICTURE, size);
     let rows = Rows { panes, picture: PICTURE, mouse: Some(100) };
     let content = OverlayContent { rows: Some(rows), ..Default::default() };
-    let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
+    let with_bar = (size.0, size.1 + BAR);
+    let shown = offscreen.render(&frame, &scene, with_bar, Some(&content)).unwrap();
     // Away from the panels: a column of each view is crossed at the same heights.
     let crossed = |x: u32| -> Vec<u32> {
         (90..size.1).filter(|&y| shown.get_pixel(x, y) != bare.get_pixel(x, y)).collect()
@@ -353,7 +373,7 @@ fn the_kept_map_is_left_of_the_line() {
             let scene = Scene { wipe: Some(share), ..scene };
             let shown = offscreen.render(&present, &scene, size, None).unwrap();
             let pane = *panes(view, PICTURE, size).last().unwrap();
-            let line = pane.x + (share * 160.0) as u32;
+            let line = pane.x + (share * pane.width as f32) as u32;
             for (x, y, pixel) in shown.enumerate_pixels() {
                 let is_kept = (pane.x..line).contains(&x);
                 let expected = if is_kept { &of_kept } else { &of_present };

@@ -34,8 +34,11 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     child.expect("ready");
     let mut expect = |x: &X, view, map, what: &str| {
         let (left, top, width, height) = x.geometry(&window);
-        let expected =
-            offscreen.render(&frame(0), &scene(view, map), (width, height), None).unwrap();
+        let mut scene = scene(view, map);
+        if view == View::Points {
+            scene.orbit = Orbit::aside(&frame(0));
+        }
+        let expected = offscreen.render(&frame(0), &scene, (width, height), None).unwrap();
         x.wait_for(what, |screen| {
             let shown = image::imageops::crop_imm(screen, left, top, width, height).to_image();
             shown == expected
@@ -46,13 +49,14 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
 
     // The overlay is shown at first; without it the screen shows the off-screen image.
     let (left, top, width, height) = x.geometry(&window);
-    assert_eq!((width, height), (640, 480), "160x120 enlarged by a whole number");
-    x.wait_for("the picture with its overlay", |screen| {
+    assert_eq!((width, height), (640, 552), "160x120 enlarged by a whole number, and the bar");
+    x.wait_for("the picture above its bar", |screen| {
         let pixel = |x, y| *screen.get_pixel(left + x, top + y);
-        pixel(320, 240) == colour(ColourMap::Turbo, 800) && pixel(12, 12) != pixel(150, 150)
+        pixel(320, 240) == colour(ColourMap::Turbo, 800) && pixel(2, 550) == Rgba([24, 24, 24, 255])
     });
     x.save(&format!("{name}-overlay"));
     x.key(&window, "o");
+    x.resize(&window, (640, 480));
     let (shown, ..) = expect(&x, View::Disparity, ColourMap::Turbo, "disparity");
     assert_disparity(&shown, ColourMap::Turbo, (0, 0), 4.0);
 
@@ -76,6 +80,9 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     x.key(&window, "l");
     let (shown, ..) = expect(&x, View::Confidence, ColourMap::Turbo, "the confidence");
     assert_grey(&shown, (0, 0), 4.0, |x, y| 255 - grey(x, y));
+    x.key(&window, "l");
+    let (shown, ..) = expect(&x, View::Right, ColourMap::Turbo, "the right picture");
+    assert_black(&shown, [0, 0, 640, 480]);
     x.key(&window, "l");
     let (shown, ..) = expect(&x, View::Left, ColourMap::Turbo, "the left picture");
     assert_left(&shown, (0, 0), 4.0);
@@ -126,7 +133,7 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
     // A new frame is shown when it arrives, and the end of the stream is announced.
     child.say("inverse");
     x.wait_for("the next frame", |screen| {
-        *screen.get_pixel(left + 450, top + 240) == colour(ColourMap::Turbo, 1008 - 800)
+        *screen.get_pixel(left + 500, top + 200) == colour(ColourMap::Turbo, 1008 - 800)
     });
     let before = x.screen();
     child.say("ended");
@@ -154,10 +161,10 @@ fn the_window_follows_the_scale_of_the_screen() {
         return;
     }
     for (screen, scale, expected) in [
-        ((3840, 2160), 1, (640, 480)),
-        ((3840, 2160), 2, (1280, 960)),
-        // Nine tenths of the screen, and a whole multiple of the image.
-        ((1280, 720), 2, (800, 600)),
+        ((3840, 2160), 1, (640, 552)),
+        ((3840, 2160), 2, (1280, 1104)),
+        // Nine tenths of the screen, and a whole multiple of the image above the bar.
+        ((1280, 720), 2, (640, 624)),
     ] {
         let Some(x) = X::start(name, screen) else { return };
         let folder = tempfile::tempdir().unwrap();

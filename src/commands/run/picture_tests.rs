@@ -12,8 +12,8 @@ use super::knobs::knobs;
 use crate::settings::{Layers, Loaded};
 use crate::status::RunStatus;
 use crate::window::{
-    ALL_DEPTHS, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates,
-    Scene, Timeline, Timing, View, Wipe, differences, known_share, panes,
+    Bar, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates, Scene,
+    Timeline, Timing, View, Wipe, differences, known_share, ruler,
 };
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::engine::{self, Choice, PairSpec};
@@ -24,8 +24,9 @@ use stereod_io::source::demo::{DemoOptions, DemoSource};
 /// Pair of the scene that is shown.
 const NUMBER: u64 = 198;
 
-/// Size of the pictures. The panel needs more height.
-const SIZE: (u32, u32) = (1280, 480);
+/// Size of the pictures: 480 rows and the bar. The panel needs more height.
+const SIZE: (u32, u32) = (1280, 552);
+const WITH_TIMELINE: (u32, u32) = (1280, 613);
 const WITH_PANEL: (u32, u32) = (1280, 800);
 
 /// Side of the squares whose mean colours are compared. Graphics drivers differ in single pixels.
@@ -83,15 +84,7 @@ impl Draughtsman {
         let mut scale =
             ColourScale::new(self.settings[1].settings.colour_range(range, None), range);
         scale.update(&self.frame.disparity, Duration::ZERO);
-        Scene {
-            view,
-            colour_map: ColourMap::Turbo,
-            limits: Limits::of(&scale),
-            taken: 0,
-            orbit: Orbit::default(),
-            depths: ALL_DEPTHS,
-            wipe: None,
-        }
+        Scene::new(view, ColourMap::Turbo, Limits::of(&scale))
     }
 
     fn overlay(&self, scene: &Scene) -> OverlayContent {
@@ -106,6 +99,7 @@ impl Draughtsman {
                 latency_p95: Some(Duration::from_micros(10_200)),
             },
             picture: Some((640, 480)),
+            bar: Bar { view: scene.view, ..Bar::default() },
             status: Some(status.into()),
             legend: has_map.then_some(Legend {
                 colour_map: scene.colour_map,
@@ -118,8 +112,13 @@ impl Draughtsman {
 
     fn draw(&mut self, scene: &Scene, overlay: &OverlayContent) -> RgbImage {
         let frame = &self.frame;
-        let drawn = self.offscreen.render(frame, scene, SIZE, Some(overlay)).unwrap();
-        image::DynamicImage::from(drawn).into_rgb8()
+        let size = if overlay.timeline.is_some() { WITH_TIMELINE } else { SIZE };
+        let mut drawn = None;
+        // Sizes of buttons are known from the second time on.
+        for _ in 0..2 {
+            drawn = Some(self.offscreen.render(frame, scene, size, Some(overlay)).unwrap());
+        }
+        image::DynamicImage::from(drawn.unwrap()).into_rgb8()
     }
 
     /// The left image and the disparity, with the values of the pixel under the mouse.
@@ -135,7 +134,7 @@ impl Draughtsman {
             disparity,
             confidence,
             depth: disparity.and_then(|d| self.frame.geometry?.depth_m(f64::from(d))),
-            marks: vec![panes(scene.view, (640, 480), SIZE)[1].centre_of(pixel, (640, 480))],
+            marks: vec![scene.panes((640, 480), (1280, 480))[1].centre_of(pixel, (640, 480))],
             side: None,
         });
         self.draw(&scene, &overlay)
@@ -143,9 +142,12 @@ impl Draughtsman {
 
     fn points(&mut self) -> RgbImage {
         let mut scene = self.scene(View::Points);
-        scene.orbit.turn(0.17, -0.1);
-        scene.orbit.approach(1.0);
-        let overlay = self.overlay(&scene);
+        scene.orbit = Orbit::aside(&self.frame);
+        let mut overlay = self.overlay(&scene);
+        // From the column to the wall behind it.
+        let ends = [(540, 150), (320, 150)];
+        let panes = scene.panes((640, 480), (1280, 480));
+        overlay.ruler = Some(ruler(&self.frame, &scene, &panes, &ends));
         self.draw(&scene, &overlay)
     }
 
@@ -154,7 +156,7 @@ impl Draughtsman {
         self.offscreen.keep(Some(&self.kept)).unwrap();
         let scene = Scene { wipe: Some(share), ..self.scene(View::SideBySide) };
         let mut overlay = self.overlay(&scene);
-        let pane = panes(scene.view, (640, 480), SIZE)[1];
+        let pane = scene.panes((640, 480), (1280, 480))[1];
         let [kept, present] = differences(&knobs(&self.settings[0]), &knobs(&self.settings[1]));
         let side = |frame: &Matched, settings| crate::window::Side {
             pair: NUMBER,

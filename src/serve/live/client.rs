@@ -47,6 +47,8 @@ struct Client<'a> {
     /// Frames that it has not drawn: their number, and when they were sent.
     undrawn: VecDeque<(u64, Instant)>,
     pace: Pace,
+    /// Set if it shows the right image.
+    right: bool,
     /// Number of the last frame that it got, among those for the page.
     last: Option<u64>,
     skipped: u64,
@@ -125,6 +127,7 @@ impl<'a> Client<'a> {
             connection,
             undrawn: VecDeque::new(),
             pace: Pace::new(Instant::now()),
+            right: false,
             last: None,
             skipped: 0,
         }
@@ -145,7 +148,14 @@ impl<'a> Client<'a> {
         // The senders live as long as the page, so no change is an error.
         loop {
             tokio::select! {
-                message = self.connection.hear() => self.act_on(&message?).await?,
+                message = self.connection.hear() => {
+                    let right = self.right;
+                    self.act_on(&message?).await?;
+                    // During a pause no other pair would bring the right image.
+                    if self.right && !right {
+                        newest.mark_changed();
+                    }
+                }
                 _ = newest.changed(), if self.undrawn.len() < self.pace.ahead() => {
                     let frame = newest.borrow_and_update().clone();
                     if let Some(frame) = frame {
@@ -174,7 +184,7 @@ impl<'a> Client<'a> {
 
     async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), End> {
         let sequence = newest.frame.pair.sequence;
-        let encoded = newest.for_page(self.live, self.pace.size());
+        let encoded = newest.for_page(self.live, self.pace.size(), self.right);
         let message = self.connection.during(encoded).await??;
         let before = self.last.replace(newest.number);
         self.skipped += before.map_or(0, |before| newest.number.saturating_sub(before + 1));
@@ -204,7 +214,8 @@ impl<'a> Client<'a> {
             Ok(Message::Clock { at }) => {
                 self.connection.send(text::clock(self.live, at)).await?;
             }
-            Ok(Message::Quality { scale }) => {
+            Ok(Message::Quality { scale, right }) => {
+                self.right = right;
                 let size = |wanted| SCALES.iter().position(|scale| *scale == wanted);
                 self.pace.wanted = scale.and_then(size);
             }

@@ -10,13 +10,13 @@ use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_io::sink::messages::{jpeg, sampled};
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
-/// four bytes, the header as JSON, the picture, and the compressed disparity and confidence (docs/remote.md).
-/// `start` is time 0 of the server's clock.
+/// four bytes, the header as JSON, the left image, the compressed disparity and confidence, and the right image if it
+/// is wanted (docs/remote.md). `start` is time 0 of the server's clock.
 ///
 /// Numbers are stored as their differences from the row above, the low bytes before the high ones,
 /// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
 /// the bytes that plain numbers need.
-pub fn message(frame: &Matched, step: usize, start: Instant) -> Result<Bytes> {
+pub fn message(frame: &Matched, step: usize, right: bool, start: Instant) -> Result<Bytes> {
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
     let picture = jpeg(&frame.pair.left, step)?;
@@ -30,6 +30,7 @@ pub fn message(frame: &Matched, step: usize, start: Instant) -> Result<Bytes> {
         fdeflate::compress_to_vec(&steps)
     });
     let confidence = confidence.unwrap_or_default();
+    let right = if right { jpeg(&frame.pair.right, step)? } else { Vec::new() };
     let header = json!({
         "seq": frame.pair.sequence,
         "time": frame.pair.timestamp.as_secs_f64(),
@@ -39,6 +40,7 @@ pub fn message(frame: &Matched, step: usize, start: Instant) -> Result<Bytes> {
         "jpeg": picture.len(),
         "disparity": disparity.len(),
         "confidence": confidence.len(),
+        "right": right.len(),
         "range": [map.range().min, map.range().count],
         "captured": ms_since(start, frame.pair.arrived),
         "latency_ms": frame.latency().as_secs_f64() * 1000.0,
@@ -48,7 +50,8 @@ pub fn message(frame: &Matched, step: usize, start: Instant) -> Result<Bytes> {
     let header = header.to_string();
     let length = u32::try_from(header.len()).context("a header of a frame")?;
     let message =
-        [&length.to_le_bytes(), header.as_bytes(), &picture, &disparity, &confidence].concat();
+        [&length.to_le_bytes(), header.as_bytes(), &picture, &disparity, &confidence, &right]
+            .concat();
     Ok(message.into())
 }
 
@@ -112,7 +115,7 @@ mod tests {
         let mut frame = Matched::new(StereoPair::of_stills(eye(), eye()), map);
         frame.confidence = Some(Image::from_fn(width, height, |x, _| x as u8));
         for step in [1, 2, 4] {
-            let message = message(&frame, step, frame.pair.arrived).unwrap();
+            let message = message(&frame, step, step == 2, frame.pair.arrived).unwrap();
             let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
             let header: serde_json::Value =
                 serde_json::from_slice(&message[4..4 + length]).unwrap();
@@ -140,6 +143,10 @@ mod tests {
             assert_eq!(inflate(part("confidence"))[1], step as u8);
             assert_eq!((len("scale"), &header["range"]), (step, &json!([-2, 40])));
             assert_eq!(header["captured"], 0.0);
+            assert_eq!(len("right") > 0, step == 2);
+            if step == 2 {
+                assert!(image::load_from_memory(part("right")).is_ok());
+            }
             assert!(rest.is_empty());
         }
     }

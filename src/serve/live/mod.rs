@@ -8,6 +8,7 @@ pub mod client;
 pub mod connection;
 mod encode;
 pub mod foxglove;
+pub mod recordings;
 pub mod snapshot;
 mod text;
 mod viewers;
@@ -64,7 +65,8 @@ pub struct Source {
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
     pub clock: Option<CaptureClock>,
-    pub files: Vec<String>,
+    /// Files and folders of frames that the run writes.
+    pub files: Vec<PathBuf>,
     /// File for saved settings; `None`: a new one in the folder each time.
     pub settings_file: Option<PathBuf>,
     pub folder: PathBuf,
@@ -82,8 +84,8 @@ struct Shared {
     held: Arc<Semaphore>,
     /// Time 0 of the server's clock.
     start: Instant,
-    /// Tells this run from others.
-    session: String,
+    /// The same moment, for the times of files.
+    since: SystemTime,
 }
 
 /// The newest pair, and its messages once a client has asked for them.
@@ -91,7 +93,8 @@ struct Newest {
     /// Its number among the pairs for the page, from 0.
     number: u64,
     frame: Arc<Matched>,
-    encoded: [OnceCell<Encoded>; SCALES.len()],
+    /// In each size, without the right image and with it.
+    encoded: [[OnceCell<Encoded>; 2]; SCALES.len()],
     messages: [OnceCell<Encoded>; TOPICS.len()],
 }
 
@@ -100,10 +103,10 @@ type Encoded = Result<Bytes, String>;
 
 impl Newest {
     /// Returns the message for the page, which is encoded if no client has asked for it before.
-    async fn for_page(self: &Arc<Self>, live: &Live, size: usize) -> Encoded {
+    async fn for_page(self: &Arc<Self>, live: &Live, size: usize, right: bool) -> Encoded {
         let (newest, start) = (self.clone(), live.0.start);
-        let encode = move || encode::message(&newest.frame, SCALES[size], start);
-        self.encoded[size].get_or_init(|| live.encode(encode)).await.clone()
+        let encode = move || encode::message(&newest.frame, SCALES[size], right, start);
+        self.encoded[size][usize::from(right)].get_or_init(|| live.encode(encode)).await.clone()
     }
 
     /// Returns the message of a topic, encoded in the same way.
@@ -115,9 +118,12 @@ impl Newest {
     }
 }
 
-fn session() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{:x}-{:x}", now.as_nanos(), std::process::id())
+impl Shared {
+    /// Tells this run from others.
+    fn session(&self) -> String {
+        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{:x}-{:x}", since.as_nanos(), std::process::id())
+    }
 }
 
 impl Live {
@@ -134,7 +140,7 @@ impl Live {
             makers: Workers::new(MADE),
             held: Arc::new(Semaphore::new(HELD)),
             start: Instant::now(),
-            session: session(),
+            since: SystemTime::now(),
         }))
     }
 

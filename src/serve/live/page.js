@@ -1,23 +1,32 @@
 // The live page: takes frames from the WebSocket, draws them, and shows the status and the knobs. This file
 // connects keys, buttons and pointers with the parts in page/, and starts the page.
 import {
-  $, allowed, canvas, clamp, complain, note, press, remember, send, setDownloads, setState, show, state,
+  $, allowed, canvas, clamp, complain, element, note, press, remember, send, setDownloads, setState, show, state,
   takeToken, tokenIn,
 } from "./page/state.js";
 import {
-  drag, magnify, orbit, pan, placeAt, repaint, resetCamera, setProbe, showWhole, zoom,
+  drag, magnify, measureAt, placeAt, repaint, setProbe, showWhole, toggleMeasuring,
 } from "./page/paint.js";
+import { orbit, pan, pick, resetCamera, zoom } from "./page/points.js";
+import { ROWS } from "./page/keys.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";
 import { nextColours, resetAll } from "./page/tuning.js";
 import {
-  byKey, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, toggleFullScreen, togglePanel,
-  togglePause, toggleRecording, VIEWS, withLegend,
+  byKey, confirmed, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, toggleDepthColours,
+  toggleFullScreen, togglePanel, togglePause, toggleRecording, VIEWS, withLegend,
 } from "./page/controls.js";
 import { connect, tick } from "./page/connection.js";
 
+// Returns column and row of the map under a pointer; in three dimensions, those of the nearest point.
+function under({ clientX, clientY }) {
+  if (state.view === "points") return pick(clientX, clientY);
+  const at = placeAt(clientX, clientY);
+  return at && [Math.floor(at.x * state.frame.header.width), Math.floor(at.y * state.frame.header.height)];
+}
+
 function probeAt(event) {
-  const at = placeAt(event.clientX, event.clientY);
-  if (at) setProbe(Math.floor(at.x * state.frame.header.width), Math.floor(at.y * state.frame.header.height));
+  const at = under(event);
+  if (at) setProbe(...at);
 }
 
 // Magnifies about a place of the page.
@@ -36,19 +45,20 @@ function nearer(factor) {
   else magnify(factor);
 }
 
+let pressed = null; // The press of the only pointer, for clicks that measure.
 canvas.addEventListener("pointerdown", (event) => {
   pointers.set(event.pointerId, event);
   canvas.setPointerCapture(event.pointerId);
-  if (state.view !== "points") probeAt(event);
+  pressed = pointers.size === 1 && event;
+  if (!state.measured) probeAt(event);
 });
 canvas.addEventListener("pointermove", (event) => {
   const before = pointers.get(event.pointerId);
   const isFlat = state.view !== "points";
-  if (isFlat && (!before || (pointers.size === 1 && state.lens.scale === 1))) {
-    probeAt(event);
+  if (!before || (isFlat && pointers.size === 1 && state.lens.scale === 1)) {
+    if (!state.measured) probeAt(event);
     return;
   }
-  if (!before) return;
   pointers.set(event.pointerId, event);
   const [dx, dy] = [event.clientX - before.clientX, event.clientY - before.clientY];
   const other = [...pointers.values()].find((one) => one.pointerId !== event.pointerId);
@@ -67,14 +77,20 @@ canvas.addEventListener("pointermove", (event) => {
   } else if (event.shiftKey || event.buttons & 6) {
     pan(dx, dy);
   } else {
-    orbit(-dx * 0.006, -dy * 0.006);
+    orbit(dx, dy);
   }
 });
 for (const name of ["pointerup", "pointercancel"]) {
   canvas.addEventListener(name, (event) => pointers.delete(event.pointerId));
 }
+canvas.addEventListener("pointerup", (event) => {
+  const isClick = pressed && event.button === 0 && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < 4;
+  pressed = null;
+  const at = isClick && state.measured && under(event);
+  if (at) measureAt([(at[0] + 0.5) / state.frame.header.width, (at[1] + 0.5) / state.frame.header.height]);
+});
 canvas.addEventListener("contextmenu", (event) => { if (state.view === "points") event.preventDefault(); });
-canvas.addEventListener("dblclick", reset);
+canvas.addEventListener("dblclick", () => { if (!state.measured) reset(); });
 canvas.addEventListener("wheel", (event) => {
   event.preventDefault();
   const factor = Math.exp(clamp(event.deltaY * (event.deltaMode ? 30 : 1), -240, 240) * 0.0015);
@@ -99,7 +115,9 @@ $("fit").onclick = showWhole;
 show($("full"), document.fullscreenEnabled);
 document.addEventListener("fullscreenchange", () => press($("full"), document.fullscreenElement));
 for (const id of ["png", "depth", "ply", "toml"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
-$("home").onclick = resetCamera;
+$("home").onclick = () => resetCamera();
+$("measure").onclick = toggleMeasuring;
+$("depth-colours").onclick = toggleDepthColours;
 $("size").onchange = sendQuality;
 $("reset").onclick = resetAll;
 $("save").onclick = () => send({ type: "save" });
@@ -129,7 +147,7 @@ function keyOnCanvas(event) {
   if (!arrow || !state.frame) return false;
   if (state.view === "points") {
     if (event.shiftKey) pan(arrow[0] * 20, arrow[1] * 20);
-    else orbit(-arrow[0] * 0.06, -arrow[1] * 0.06);
+    else orbit(arrow[0] * 20, arrow[1] * 20);
     return true;
   }
   const { width, height } = state.frame.header;
@@ -139,28 +157,44 @@ function keyOnCanvas(event) {
   return true;
 }
 
-const KEYS = {
-  " ": togglePause,
-  c: nextColours,
-  l: () => {
+const ACTIONS = {
+  pause: togglePause,
+  "next-colours": nextColours,
+  "next-view": () => {
     const views = VIEWS.filter((name) => name !== "points" || state.painter.threeD);
     setView(views[(views.indexOf(state.view) + 1) % views.length]);
   },
-  r: toggleRecording,
-  t: () => { if (allowed("Tuning")) byKey("tuning"); },
-  i: () => byKey("details"),
-  g: () => byKey("details"),
-  w: () => { if (allowed("Saving settings")) send({ type: "save" }); },
-  s: () => saveView(),
-  p: () => { if (state.frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
-  f: () => { if (document.fullscreenEnabled) toggleFullScreen(); },
-  h: () => { if (!$("help").open) $("help").showModal(); },
-  0: reset,
-  "+": () => nearer(1.15),
-  "-": () => nearer(0.87),
+  record: () => {
+    if (!state.status?.recording || !allowed("Recording")) return;
+    const what = state.status.recording.on ? "stop" : "start";
+    if (confirmed("record", `Press r again to ${what} the recording, for all viewers.`)) toggleRecording();
+  },
+  tune: () => { if (allowed("Tuning")) byKey("tuning"); },
+  status: () => byKey("details"),
+  "write-settings": () => {
+    if (!allowed("Saving settings")) return;
+    if (confirmed("save", "Press w again to write the settings to a file on the machine of stereod.")) send({ type: "save" });
+  },
+  snapshot: () => saveView(),
+  "point-cloud": () => { if (state.frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
+  "full-screen": () => { if (document.fullscreenEnabled) toggleFullScreen(); },
+  help: () => { if (!$("help").open) $("help").showModal(); },
+  whole: reset,
+  nearer: () => nearer(1.15),
+  farther: () => nearer(0.87),
+  measure: toggleMeasuring,
+  "depth-colours": toggleDepthColours,
+  // Again: from the left camera.
+  points: () => { if (state.view === "points") resetCamera(true); else setView("points"); },
 };
-VIEWS.forEach((name, i) => { KEYS[i + 1] = () => setView(name); });
-KEYS["="] = KEYS["+"];
+VIEWS.forEach((name) => { ACTIONS[name] ??= () => setView(name); });
+const KEYS = Object.fromEntries(ROWS.flatMap((row) => row.keys).map(([key, action]) => [key, ACTIONS[action]]));
+
+$("keys").replaceChildren(...ROWS.flatMap((row, i) => [
+  ...(row.group === ROWS[i - 1]?.group ? [] : [element("h3", { textContent: row.group })]),
+  element("dt", {}, ...row.names.flatMap((textContent) => [element("kbd", { textContent }), " "])),
+  element("dd", { textContent: row.meaning }),
+]));
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;

@@ -52,6 +52,9 @@ pub enum Message {
     Quality {
         /// 1, 2 or 4: every such pixel of every such row; `None`: the server chooses.
         scale: Option<usize>,
+        /// Set if the right image is to come, too.
+        #[serde(default)]
+        right: bool,
     },
     /// The end of another viewer.
     Close {
@@ -129,7 +132,8 @@ pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection
     let source = &live.0.source;
     let newest = live.0.newest.borrow().as_ref().map(|newest| newest.frame.pair.arrived);
     let is_recording = !source.control.suspend_recording.is_set();
-    let recording = json!({ "on": is_recording, "outputs": source.files });
+    let outputs: Vec<_> = source.files.iter().map(|path| path.display().to_string()).collect();
+    let recording = json!({ "on": is_recording, "outputs": outputs });
     let (_, span) = live.colours();
     let viewers = live.0.viewers.list(connection.id());
     let mut message = json!({

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{App, size};
 use crate::viewer::Knob;
-use crate::window::scene::{Pane, panes};
+use crate::window::scene::Pane;
 use crate::window::wipe::{self, NAMES, REACH, Side, Wipe};
 use stereod_core::frame::Matched;
 
@@ -48,9 +48,7 @@ impl App {
     /// Returns the pane with both maps, and the column at which the present one begins.
     fn wiped_pane(&self) -> Option<(Pane, u32)> {
         let share = self.comparison.as_ref()?.share;
-        let room = self.scene().room(self.shell.screen.as_ref()?.size());
-        let panes = panes(self.view, size(self.frame.as_ref()?), room);
-        let pane = panes.into_iter().find(|pane| wipe::is_matched(pane.content))?;
+        let pane = self.panes().into_iter().find(|pane| wipe::is_matched(pane.content))?;
         Some((pane, pane.column_at(share)))
     }
 

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::bar::Bar;
 use super::super::histogram::Histogram;
 use super::super::options::{Content, View};
 use super::super::overlay::{Hover, Legend, OverlayContent};
 use super::super::rows::Rows;
-use super::super::scene::{Pane, panes};
+use super::super::scene::Pane;
+use super::measuring::place_on;
 use super::{App, size};
 
 /// Shortest period between changes of a number, for readability.
@@ -23,11 +25,16 @@ impl App {
         let (rates, on_screen) =
             self.figures.map(|(_, rates, age)| (rates, age)).unwrap_or_default();
         let scene = self.scene();
-        let legend = Legend {
-            colour_map: scene.colour_map,
-            limits: scene.limits,
-            geometry: self.frame.as_ref().and_then(|frame| frame.geometry),
-        };
+        let geometry = self.frame.as_ref().and_then(|frame| frame.geometry);
+        let legend = Legend { colour_map: scene.colour_map, limits: scene.limits, geometry };
+        let is_in_space = self.view == View::Points;
+        let in_colours = self.view.has_disparity() || is_in_space && self.depth_colours;
+        let scale = is_in_space.then(|| match geometry {
+            Some(_) => format!("grid: squares of {} m", self.orbit.square()),
+            None => "not to scale without a calibration".to_owned(),
+        });
+        let magnified = (!is_in_space && self.lens.scale() > 1.0)
+            .then(|| format!("{:.1} times as large", self.lens.scale()));
         let wipe = self.wipe();
         let message = |error| {
             let notice = self.notice.as_ref().filter(|notice| notice.error == error);
@@ -39,9 +46,21 @@ impl App {
             picture: self.frame.as_ref().map(|frame| size(frame)),
             status: self.status.clone(),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
-            legend: self.view.has_disparity().then_some(legend),
+            legend: in_colours.then_some(legend),
             timeline: self.timeline(),
             hover: self.hover(),
+            ruler: self.ruler(),
+            scale: scale.or(magnified),
+            bar: Bar {
+                view: self.view,
+                records: self
+                    .shell
+                    .options
+                    .records
+                    .then(|| !self.control.suspend_recording.is_set()),
+                is_measuring: self.measured.is_some(),
+                depth_colours: self.depth_colours,
+            },
             wipe,
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {
@@ -59,16 +78,11 @@ impl App {
 
     fn hover(&self) -> Option<Hover> {
         let present = self.frame.as_ref()?;
-        if self.view == View::Points {
-            // From another viewpoint the place of the mouse is no pixel.
-            return None;
-        }
         let picture = size(present);
-        let room = self.scene().room(self.shell.screen.as_ref()?.size());
-        let panes = panes(self.view, picture, room);
+        let (panes, scene) = (self.panes(), self.scene());
         let cursor = self.cursor?;
-        let (under, pixel) =
-            panes.iter().find_map(|pane| Some((pane, pane.pixel_at(cursor, picture)?)))?;
+        let (under, pixel) = self.pixel_at(cursor)?;
+        let under = &under;
         let (frame, side) = self.side_at(under, cursor.0, present);
         let disparity = frame.disparity.at(pixel.0 as usize, pixel.1 as usize);
         // A cross marks the same pixel in the other pane, and its match in the other view.
@@ -77,12 +91,13 @@ impl App {
                 return Some(pane.centre_of(pixel, picture));
             }
             let (x, y) = pane.centre_of(pixel, picture);
-            let per_pixel = f64::from(pane.width) / f64::from(picture.0);
+            let per_pixel = f64::from(pane.width) / f64::from(picture.0) / f64::from(pane.part[2]);
             let matched = x - f64::from(disparity?) * per_pixel;
-            let inside = matched >= f64::from(pane.x) && under.content == Content::Left;
+            let inside = pane.contains((matched, y)) && under.content == Content::Left;
             inside.then_some((matched, y))
         });
-        let marks = marks.collect();
+        let picked = (self.view == View::Points).then(|| place_on(frame, &scene, *under, pixel));
+        let marks = marks.chain(picked.flatten()).collect();
         // The disparity belongs to the left image.
         let disparity = disparity.filter(|_| under.content != Content::Right);
         let (x, y) = (pixel.0 as usize, pixel.1 as usize);
@@ -95,8 +110,7 @@ impl App {
     /// Returns the lines along the rows of both images.
     fn rows(&self) -> Option<Rows> {
         let picture = size(self.frame.as_ref()?);
-        let panes =
-            panes(self.view, picture, self.scene().room(self.shell.screen.as_ref()?.size()));
+        let panes = self.panes();
         let cursor = self.cursor;
         let under = |pane: &Pane| pane.pixel_at(cursor?, picture);
         let mouse = panes.iter().find_map(under).map(|(_, row)| row);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use image::RgbaImage;
@@ -13,6 +13,9 @@ use stereod_core::frame::{DisparityMap, DisparityRange};
 use stereod_core::picture::{cloud, png};
 use stereod_core::{files, thread};
 use stereod_io::sink::still::Still;
+
+/// End of the message that files were saved. While it is on the screen, they can be deleted.
+const UNDO: &str = "; u deletes it again";
 
 impl App {
     /// Draws the image now; a thread waits for it and writes the files.
@@ -30,6 +33,7 @@ impl App {
         let paths = SnapshotPaths::new(folder, SystemTime::now(), frame.pair.sequence);
         let frame = frame.clone();
         let range = frame.disparity.range();
+        self.saved = vec![paths.disparity.clone(), paths.view.clone()];
         self.save("snapshot", move || {
             let view = readback.wait(&device)?;
             write(&paths, &frame.disparity, range, &view)?;
@@ -48,6 +52,7 @@ impl App {
         let folder = &self.shell.options.snapshot_dir;
         let path = cloud_path(folder, SystemTime::now(), frame.pair.sequence);
         let (frame, options) = (frame.clone(), self.shell.options.clouds);
+        self.saved = vec![path.clone()];
         self.save("point cloud", move || {
             let colour = |x, y| frame.pair.left.rgb_at(x, y);
             let points = cloud::write_cloud(
@@ -59,6 +64,24 @@ impl App {
                 colour,
             )?;
             Ok(format!("saved {} ({points} points)", path.display()))
+        });
+    }
+
+    /// Deletes the files of the last snapshot or point cloud, which nobody had before it.
+    pub(super) fn undo(&mut self) {
+        if self.writers.iter().any(|writer| !writer.is_finished()) {
+            return self.notify(Err("the files are still being written; press u again".into()));
+        }
+        let is_shown = self
+            .notice
+            .as_ref()
+            .is_some_and(|notice| notice.until > Instant::now() && notice.text.ends_with(UNDO));
+        let saved = if is_shown { std::mem::take(&mut self.saved) } else { Vec::new() };
+        let deleted = saved.iter().filter(|path| std::fs::remove_file(path).is_ok());
+        let names: Vec<_> = deleted.map(|path| path.display().to_string()).collect();
+        self.notify(match names.is_empty() {
+            true => Err("nothing was saved in the last seconds".into()),
+            false => Ok(format!("deleted {}", names.join(" and "))),
         });
     }
 
@@ -74,7 +97,7 @@ impl App {
                 Ok(text) => tracing::info!("{text}"),
                 Err(text) => tracing::error!("{text}"),
             }
-            remote.wake(Wake::Saved(saved));
+            remote.wake(Wake::Saved(saved.map(|text| text + UNDO)));
         };
         let remote = self.shell.remote.clone();
         let failed = move |broken| remote.wake(Wake::Saved(Err(format!("no {what}: {broken}"))));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use egui::{Rect, pos2};
 
 use super::super::timeline::Timeline;
-use super::keys::Travel;
 use super::{App, Held};
+use crate::keys::Action;
 use stereod_core::playback::{Move, SPEEDS};
 
 impl App {
@@ -26,8 +26,8 @@ impl App {
         })
     }
 
-    /// Carries out a key. Says why if the source cannot be moved through.
-    pub(super) fn travel(&mut self, travel: Travel) {
+    /// Moves through the recording. Says why if the source cannot be moved through.
+    pub(super) fn travel(&mut self, travel: Action) {
         let span = match &self.shell.options.timeline {
             Ok(span) => *span,
             Err(why) => return self.notify(Err(why.clone())),
@@ -35,26 +35,27 @@ impl App {
         let Some(Timeline { position, .. }) = self.timeline() else { return };
         let playback = &self.control.playback;
         match travel {
-            Travel::Forwards | Travel::Backwards => {
+            Action::Forwards | Action::Backwards => {
                 self.pause();
-                let forwards = travel == Travel::Forwards;
+                let forwards = travel == Action::Forwards;
                 playback.ask(if forwards { Move::Forwards } else { Move::Backwards });
             }
-            Travel::Begin => playback.ask(Move::To(Duration::ZERO)),
-            Travel::End => playback.ask(Move::To(span.length.max(position))),
-            Travel::MarkBegin => self.mark(0, position),
+            Action::Begin => playback.ask(Move::To(Duration::ZERO)),
+            Action::End => playback.ask(Move::To(span.length.max(position))),
+            Action::MarkBegin => self.mark(0, position),
             // The part ends behind the pair that is shown.
-            Travel::MarkEnd => self.mark(1, position + span.period / 2),
-            Travel::Repeat => playback.change(|playing| playing.repeats = !playing.repeats),
-            Travel::Slower | Travel::Faster if !span.is_paced => {
+            Action::MarkEnd => self.mark(1, position + span.period / 2),
+            Action::Repeat => playback.change(|playing| playing.repeats = !playing.repeats),
+            Action::Slower | Action::Faster if !span.is_paced => {
                 self.notify(
                     Err("pairs come as fast as they are matched: there is no speed".into()),
                 );
             }
-            Travel::Slower | Travel::Faster => playback.change(|playing| {
-                let factor = if travel == Travel::Slower { 0.5 } else { 2.0 };
+            Action::Slower | Action::Faster => playback.change(|playing| {
+                let factor = if travel == Action::Slower { 0.5 } else { 2.0 };
                 playing.speed = (playing.speed * factor).clamp(SPEEDS[0], SPEEDS[1]);
             }),
+            _ => {}
         }
     }
 
@@ -102,7 +103,7 @@ impl App {
         let span = self.shell.options.timeline.as_ref().ok()?;
         let screen = self.shell.screen.as_ref()?;
         let scale = screen.window.scale_factor() as f32;
-        let (width, height) = self.scene().room(screen.size());
+        let (width, height) = (self.scene().room(screen.size()).0, screen.size().1);
         let area =
             Rect::from_min_max(pos2(0.0, 0.0), pos2(width as f32 / scale, height as f32 / scale));
         let (x, y) = self.cursor?;

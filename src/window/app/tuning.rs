@@ -37,15 +37,15 @@ impl App {
         }
     }
 
-    /// Reports whether a key belongs to the panel alone, because a field or a knob has the focus.
-    /// Escape closes the panel.
+    /// Reports whether a key belongs to the panel or the bar alone, because a field, a knob or a button has
+    /// the focus. Escape closes the panel.
     pub(super) fn panel_takes(&mut self, key: &Key) -> bool {
         let Some(screen) = &self.shell.screen else { return false };
         let (writes, focused) = screen.panel_focus();
         let space = Key::Character(" ".into());
         match key {
             _ if writes => true,
-            Key::Named(NamedKey::Escape) => {
+            Key::Named(NamedKey::Escape) if self.shows_panel() => {
                 self.close_panel();
                 self.shell.request_redraw();
                 true
@@ -54,6 +54,8 @@ impl App {
                 NamedKey::Space
                 | NamedKey::ArrowLeft
                 | NamedKey::ArrowRight
+                | NamedKey::ArrowUp
+                | NamedKey::ArrowDown
                 | NamedKey::Home
                 | NamedKey::End,
             ) => focused,
@@ -61,13 +63,14 @@ impl App {
         }
     }
 
-    /// Draws with the panel and carries out its clicks. Also returns the time until the panel needs
-    /// to be drawn again.
-    pub(super) fn draw_with_panel(
+    /// Draws with the overlay and the panel, and carries out their clicks. Also returns the time until they
+    /// need to be drawn again.
+    pub(super) fn draw(
         &mut self,
         scene: &Scene,
         content: Option<&OverlayContent>,
     ) -> Result<(Drawn, Option<Duration>)> {
+        let shows_panel = self.shows_panel();
         let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
             true => Err("the stream has ended: changes have no effect"),
@@ -79,12 +82,17 @@ impl App {
         };
         let mut clicks = Clicks::default();
         let panel = &mut self.panel;
-        let (drawn, beside) = screen.draw_beside(scene, content, &mut |context| {
+        let mut lay_out = |context: &egui::Context| {
             let (done, edge) = panel.show(context, live);
             clicks = clicks.or(done);
             edge
-        })?;
+        };
+        let (drawn, beside) =
+            screen.draw(scene, content, if shows_panel { Some(&mut lay_out) } else { None })?;
         self.taken = beside.taken;
+        if let Some(action) = beside.clicked {
+            self.act(action);
+        }
         if clicks.turned {
             self.ask_for_values();
         }
@@ -98,7 +106,7 @@ impl App {
         if clicks.close {
             self.close_panel();
         }
-        let done = clicks != Clicks::default();
+        let done = clicks != Clicks::default() || beside.clicked.is_some();
         Ok((drawn, if done { Some(Duration::ZERO) } else { beside.again_in }))
     }
 

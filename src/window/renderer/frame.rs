@@ -6,24 +6,29 @@ use wgpu::util::DeviceExt;
 use super::pipelines::{Layouts, Pipelines};
 use crate::window::gpu::Gpu;
 use crate::window::options::Content;
-use crate::window::orbit::Matrix;
-use crate::window::scene::Scene;
+use crate::window::orbit::{Matrix, Space, geometry_of};
+use crate::window::scene::{Pane, Scene};
 use stereod_core::chroma::{ColourCoding, NONE};
-use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry, Whitened};
+use stereod_core::frame::{Image, Matched, StereoGeometry, Whitened};
 use stereod_io::sink::colour::ColourMap;
 
-/// `struct Points` of shaders/points.wgsl.
+/// `struct Space` of shaders/points.wgsl.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Points {
     matrix: Matrix,
     centre: [f32; 2],
+    spread: [f32; 2],
     focal: f32,
     scale: f32,
     offset: f32,
+    step: f32,
     near: f32,
     far: f32,
-    unused: f32,
+    ground: f32,
+    square: f32,
+    swell: f32,
+    unused: [f32; 7],
 }
 
 /// `struct Colouring` of shaders/disparity.wgsl.
@@ -43,6 +48,9 @@ pub(super) struct Resources {
     tables: wgpu::TextureView,
     pub colouring: wgpu::Buffer,
     pub points: wgpu::Buffer,
+    /// The visible part of the flat views.
+    pub part: wgpu::Buffer,
+    pub part_group: wgpu::BindGroup,
 }
 
 pub(super) struct FrameTextures {
@@ -75,23 +83,24 @@ impl FrameTextures {
     }
 
     /// Returns the numbers by which the frame becomes points in space.
-    pub(super) fn points(&self, scene: &Scene) -> Points {
+    pub(super) fn points(&self, scene: &Scene, pane: Pane) -> Points {
+        let space = Space::new(scene.orbit, self.geometry, self.size, pane);
         let geometry = &self.geometry;
-        let offset = (geometry.centre_x_px - geometry.right_centre_x_px) as f32;
-        let scale = (geometry.focal_px * geometry.baseline_m) as f32;
-        // The depth in the middle of the colours.
-        let middle = (scene.limits.low + scene.limits.high) as f32 / (2 * SUBPIXEL) as f32;
-        let pivot = scale / (middle - offset).max(0.5);
         let [near, far] = scene.depths;
         Points {
-            matrix: scene.orbit.matrix(geometry, self.size, pivot),
+            matrix: space.matrix,
             centre: [geometry.centre_x_px as f32, geometry.centre_y_px as f32],
+            spread: space.spread,
             focal: geometry.focal_px as f32,
-            scale,
-            offset,
+            scale: (geometry.focal_px * geometry.baseline_m) as f32,
+            offset: (geometry.centre_x_px - geometry.right_centre_x_px) as f32,
+            step: 1.0,
             near,
             far,
-            unused: 0.0,
+            ground: space.lowest(),
+            square: scene.orbit.square(),
+            swell: space.swell(),
+            unused: [0.0; 7],
         }
     }
 }
@@ -105,8 +114,13 @@ impl Resources {
             min_filter: wgpu::FilterMode::Linear,
             ..Default::default()
         });
+        let layouts = Layouts::new(device);
+        let part = uniform(device, "visible part", size_of::<[f32; 4]>());
+        let part_group = group(device, &layouts.part, [part.as_entire_binding()]);
         Self {
-            layouts: Layouts::new(device),
+            layouts,
+            part,
+            part_group,
             sampler,
             tables: tables(gpu),
             colouring: uniform(device, "colouring", size_of::<Colouring>()),
@@ -152,10 +166,10 @@ impl Resources {
             bail!("a confidence of another size than the left image");
         }
         let before = before.filter(|textures| textures.size == size);
-        let mut textures = before.unwrap_or_else(|| self.textures(device, size));
+        let mut textures = before.unwrap_or_else(|| self.textures(device, frame));
         let (layout, sampler) = (&self.layouts.picture, &self.sampler);
         let taken = Taken { device, layout, sampler };
-        textures.geometry = frame.geometry.unwrap_or_else(|| some_cameras(size));
+        textures.geometry = geometry_of(frame);
         textures.left.show(&taken, queue, left);
         textures.right.show(&taken, queue, right);
         if let Some(confidence) = &frame.confidence {
@@ -173,7 +187,8 @@ impl Resources {
         Ok(textures)
     }
 
-    fn textures(&self, device: &wgpu::Device, size: (u32, u32)) -> FrameTextures {
+    fn textures(&self, device: &wgpu::Device, frame: &Matched) -> FrameTextures {
+        let size = (frame.disparity.width() as u32, frame.disparity.height() as u32);
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
         let taken = Taken { device, layout: &self.layouts.picture, sampler: &self.sampler };
         let [left, right, confidence, whitened] =
@@ -198,7 +213,7 @@ impl Resources {
         );
         FrameTextures {
             size,
-            geometry: some_cameras(size),
+            geometry: geometry_of(frame),
             points_group,
             left,
             right,
@@ -226,18 +241,6 @@ fn tables(Gpu { device, queue, .. }: &Gpu) -> wgpu::TextureView {
     device
         .create_texture_with_data(queue, &descriptor, order, &colours)
         .create_view(&Default::default())
-}
-
-/// Returns cameras for images whose own are unknown: depths have the right order and no true unit.
-fn some_cameras((width, height): (u32, u32)) -> StereoGeometry {
-    let [centre_x_px, centre_y_px] = [width, height].map(|side| 0.5 * (f64::from(side) - 1.0));
-    StereoGeometry {
-        focal_px: f64::from(width.max(height)),
-        baseline_m: 0.1,
-        centre_x_px,
-        centre_y_px,
-        right_centre_x_px: centre_x_px,
-    }
 }
 
 /// Raises the contrast of a whitened image four times around a middle grey; motion becomes black or white.

@@ -20,12 +20,16 @@ pub(super) struct Layouts {
     pub picture: wgpu::BindGroupLayout,
     pub disparity: wgpu::BindGroupLayout,
     pub points: wgpu::BindGroupLayout,
+    pub part: wgpu::BindGroupLayout,
 }
 
 pub(crate) struct Pipelines {
     pub(super) picture: wgpu::RenderPipeline,
     pub(super) disparity: wgpu::RenderPipeline,
-    pub(super) points: wgpu::RenderPipeline,
+    /// Points in space in the colours of the left image, and in those of their disparities.
+    pub(super) points: [wgpu::RenderPipeline; 2],
+    /// Lines in space.
+    pub(super) lines: wgpu::RenderPipeline,
 }
 
 impl Layouts {
@@ -54,7 +58,8 @@ impl Layouts {
             wgpu::ShaderStages::VERTEX,
             &[texture_binding(wgpu::TextureSampleType::Sint), UNIFORM],
         );
-        Self { picture, disparity, points }
+        let part = layout(device, wgpu::ShaderStages::VERTEX, &[UNIFORM]);
+        Self { picture, disparity, points, part }
     }
 
     /// Creates the pipelines for targets of this format. Colours arrive byte by byte, even if the
@@ -73,20 +78,25 @@ impl Layouts {
             stencil: Default::default(),
             bias: Default::default(),
         };
-        let to = (device, format);
-        let cover = (&pane, "cover");
-        let [of_picture, of_disparity, of_points] =
-            [&self.picture, &self.disparity, &self.points].map(Some);
+        let [of_picture, of_disparity, of_points, of_part] =
+            [&self.picture, &self.disparity, &self.points, &self.part].map(Some);
+        let triangles = wgpu::PrimitiveTopology::TriangleList;
+        let make = |vertex, fragment, first, second, topology, depth_stencil| {
+            pipeline((device, format), vertex, fragment, &[first, second], topology, depth_stencil)
+        };
+        let flat =
+            |fragment, layout| make((&pane, "cover"), fragment, layout, of_part, triangles, None);
+        let in_space = |vertex, fragment, layout, topology| {
+            make((&points, vertex), fragment, layout, of_points, topology, Some(hidden.clone()))
+        };
+        let (shown, coloured) = ((&picture, "shown"), (&disparity, "coloured"));
+        let (corner, lines) = ("corner_of_point", wgpu::PrimitiveTopology::LineList);
         Pipelines {
-            picture: pipeline(to, cover, (&picture, "shown"), &[of_picture], None),
-            disparity: pipeline(to, cover, (&disparity, "coloured"), &[of_disparity], None),
-            points: pipeline(
-                to,
-                (&points, "corner_of_point"),
-                (&picture, "shown"),
-                &[of_picture, of_points],
-                Some(hidden),
-            ),
+            picture: flat(shown, of_picture),
+            disparity: flat(coloured, of_disparity),
+            points: [(shown, of_picture), (coloured, of_disparity)]
+                .map(|(fragment, layout)| in_space(corner, fragment, layout, triangles)),
+            lines: in_space("end_of_line", (&picture, "line"), of_picture, lines),
         }
     }
 }
@@ -97,6 +107,7 @@ fn pipeline(
     (vertex, of_vertex): (&wgpu::ShaderModule, &str),
     (fragment, of_fragment): (&wgpu::ShaderModule, &str),
     layouts: &[Option<&wgpu::BindGroupLayout>],
+    topology: wgpu::PrimitiveTopology,
     depth_stencil: Option<wgpu::DepthStencilState>,
 ) -> wgpu::RenderPipeline {
     let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -114,7 +125,7 @@ fn pipeline(
             compilation_options: Default::default(),
             buffers: &[],
         },
-        primitive: Default::default(),
+        primitive: wgpu::PrimitiveState { topology, ..Default::default() },
         depth_stencil,
         multisample: Default::default(),
         fragment: Some(wgpu::FragmentState {

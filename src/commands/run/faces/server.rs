@@ -83,9 +83,7 @@ impl Face for Page {
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
-            files: outputs::files_of_frames(settings)
-                .map(|path| path.display().to_string())
-                .collect(),
+            files: outputs::files_of_frames(settings).collect(),
             settings_file: settings.window.settings(),
             folder: (&settings.window.snapshots).into(),
         });

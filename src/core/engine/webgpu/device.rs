@@ -37,13 +37,16 @@ pub struct WebGpuDevice {
     pub is_software: bool,
 }
 
-/// Whether to look for a GPU at all. Asking the drivers takes a tenth of a second, and on Linux only devices with a
-/// node of their own are GPUs.
+/// Whether to look for a GPU at all. Asking the drivers takes a tenth of a second. On Linux GPUs have nodes: of the
+/// kernel's drivers, of NVIDIA's own, of Windows' subsystem.
 pub(super) fn may_have_gpu() -> bool {
     let is_node =
         |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("renderD");
     let nodes = std::fs::read_dir("/dev/dri");
-    !cfg!(target_os = "linux") || nodes.is_ok_and(|all| all.flatten().any(is_node))
+    let others = ["/dev/nvidiactl", "/dev/dxg"].map(std::path::Path::new);
+    !cfg!(target_os = "linux")
+        || others.iter().any(|node| node.exists())
+        || nodes.is_ok_and(|all| all.flatten().any(is_node))
 }
 
 /// The GPUs, the preferred one first, then software if there is a GPU.

@@ -73,7 +73,7 @@ impl Client<'_> {
         due.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let may_change = self.connection.rights.may_change;
         let shared = &self.live.0;
-        let info = text::server_info(&shared.source.name, may_change, &shared.session);
+        let info = text::server_info(&shared.source.name, may_change, &shared.session());
         self.connection.send(info).await?;
         self.advertise(vec![DIAGNOSTICS]).await?;
         // The senders live as long as the page, so no change is an error.

@@ -1,9 +1,9 @@
 // Views, panels and buttons.
-import { $, allowed, canvas, element, mayChange, note, remember, send, show, stage, state } from "./state.js";
+import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, send, show, stage, state } from "./state.js";
 import { paintNow, repaint, showReadout } from "./paint.js";
 import { showFacts } from "./status.js";
 
-export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence"];
+export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence", "right"];
 
 export const pointers = new Map();
 
@@ -20,6 +20,10 @@ export function setView(name) {
     note("The 3-D view needs WebGL2, which this browser does not have.", false);
     return setView("both");
   }
+  if ((name === "right") !== (state.view === "right")) {
+    state.view = name;
+    sendQuality();
+  }
   state.view = name;
   remember(() => localStorage, "stereod.view", name);
   const radio = document.querySelector(`#views input[value="${name}"]`);
@@ -28,7 +32,7 @@ export function setView(name) {
   stage.classList.toggle("orbiting", points);
   show($("mix"), name === "blend");
   show($("orbit"), points);
-  show($("legend"), !["points", "left", "confidence"].includes(name));
+  show($("legend"), !["left", "confidence", "right"].includes(name) && (!points || state.byDepth));
   show($("fit"), state.lens.scale > 1 && !points);
   canvas.setAttribute("aria-label", points
     ? "Points in three dimensions. Arrow keys rotate, with Shift move, plus and minus zoom."
@@ -36,6 +40,12 @@ export function setView(name) {
   pointers.clear();
   showReadout();
   repaint();
+}
+
+export function toggleDepthColours() {
+  state.byDepth = !state.byDepth;
+  press($("depth-colours"), state.byDepth);
+  setView(state.view);
 }
 
 export function openPanel(name) {
@@ -66,6 +76,27 @@ export function openShots(on) {
   show($("shots"), on);
   $("shoot").setAttribute("aria-expanded", String(on));
   if (on) $("shot").focus();
+  if (on && mayChange() && state.status?.recording) listRecordings();
+}
+
+// The files of frames that the run has written so far.
+async function listRecordings() {
+  const answer = await fetch(addressOf("recordings")).catch(() => null);
+  const files = answer?.ok ? await answer.json() : [];
+  $("recordings").replaceChildren(...files.map(({ name, bytes, address }) => element("a", {
+    href: addressOf(address).href, download: name, textContent: `${name}, ${(bytes / 1e6).toFixed(1)} MB`,
+  })));
+  show($("recordings"), files.length);
+}
+
+// Keys that change files for all have to be pressed twice.
+let asked = null;
+export function confirmed(what, words) {
+  const now = performance.now();
+  const isAgain = asked?.what === what && now - asked.at < 4000;
+  asked = isAgain ? null : { what, at: now };
+  if (!isAgain) note(words);
+  return isAgain;
 }
 
 export function togglePause() {
@@ -131,5 +162,5 @@ export function toggleFullScreen() {
 export const SIZES = { auto: null, full: 1, half: 2, quarter: 4 };
 export function sendQuality() {
   remember(() => localStorage, "stereod.size", $("size").value);
-  send({ type: "quality", scale: SIZES[$("size").value] });
+  send({ type: "quality", scale: SIZES[$("size").value], right: state.view === "right" });
 }

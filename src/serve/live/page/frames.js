@@ -1,6 +1,7 @@
 // Frames: their decoding, and the age of the image on the screen.
 import { canvas, complain, note, OLD_MS, send, setDownloads, state } from "./state.js";
-import { paintNow, resetCamera, setColours, showLegend, showReadout } from "./paint.js";
+import { paintNow, setColours, showLegend, showReadout } from "./paint.js";
+import { resetCamera } from "./points.js";
 
 // Decodes one frame at a time, the newest one; skipped ones are acknowledged with it.
 export const queue = [];
@@ -30,6 +31,7 @@ async function decodeNext() {
     if (next && state.socket === newest.from) {
       noteAge();
       state.frame?.image.close();
+      state.frame?.right?.close();
       state.frame = next;
       state.painter.setFrame();
       // A hidden page has no animation frames, so that it gets no images.
@@ -77,12 +79,14 @@ async function decode(data) {
   const header = headerOf(data);
   let at = 4 + new DataView(data).getUint32(0, true);
   const part = (length) => new Uint8Array(data, (at += length) - length, length);
-  const [image, disparity, confidence] = await Promise.all([
-    createImageBitmap(new Blob([part(header.jpeg)], { type: "image/jpeg" }), { colorSpaceConversion: "none" }),
+  const jpeg = (length) => createImageBitmap(new Blob([part(length)], { type: "image/jpeg" }), { colorSpaceConversion: "none" });
+  const [image, disparity, confidence, right] = await Promise.all([
+    jpeg(header.jpeg),
     inflate(part(header.disparity), header, 2),
     header.confidence && inflate(part(header.confidence), header, 1),
+    header.right ? jpeg(header.right) : null,
   ]);
-  return { header, image, disparity, confidence };
+  return { header, image, disparity, confidence, right };
 }
 
 let calibratedBefore = null;

@@ -1,5 +1,6 @@
-// The canvas: layout of the views, colours, the camera of the 3-D view, and the probe.
-import { $, canvas, clamp, depthOf, element, metres, show, stage, state, text, UNKNOWN } from "./state.js";
+// The canvas: layout of the views, colours, the probe and the measured distance.
+import { $, canvas, clamp, depthOf, element, metres, press, show, stage, state, text, UNKNOWN } from "./state.js";
+import { gridWords, placeOf, pointAt } from "./points.js";
 
 let dirty = true;
 
@@ -125,57 +126,6 @@ export function repaint() {
   requestAnimationFrame(() => { asked = false; paint(); });
 }
 
-export const camera = { yaw: 0, pitch: 0, pivot: 1, distance: 1, x: 0, y: 0 };
-
-// Geometry for the points. Without a calibration a plausible one, not to scale.
-export function lensOf(header) {
-  const g = header.geometry;
-  if (g) {
-    return { focal: g.focal_px, baseline: g.baseline_m, x: g.centre_x_px, y: g.centre_y_px,
-      offset: g.centre_x_px - g.right_centre_x_px };
-  }
-  const [w, h] = [header.width * header.scale, header.height * header.scale];
-  return { focal: w, baseline: 0.1, x: w / 2, y: h / 2, offset: Math.min(header.range[0], 0) - 1 };
-}
-
-export function resetCamera() {
-  Object.assign(camera, { yaw: 0.28, pitch: -0.2, x: 0, y: 0 });
-  if (!state.frame) return;
-  const lens = lensOf(state.frame.header);
-  // About the mean disparity, which is nearer than the mean depth.
-  const known = state.frame.disparity.filter((d) => d !== UNKNOWN && d / 16 > lens.offset);
-  const mean = known.reduce((sum, d) => sum + d / 16 - lens.offset, 0) / known.length;
-  camera.pivot = (lens.focal * lens.baseline) / mean || 1;
-  camera.distance = camera.pivot * 1.1;
-  repaint();
-}
-
-export function rotation(yaw, pitch) {
-  const [cy, sy, cp, sp] = [Math.cos(yaw), Math.sin(yaw), Math.cos(pitch), Math.sin(pitch)];
-  return [cy, sp * sy, -cp * sy, 0, cp, sp, sy, -sp * cy, cp * cy];
-}
-
-export function orbit(dx, dy) {
-  camera.yaw += dx;
-  camera.pitch = clamp(camera.pitch + dy, -1.55, 1.55);
-  repaint();
-}
-
-export function pan(dx, dy) {
-  if (!state.frame) return;
-  const { header } = state.frame;
-  const fit = Math.min(canvas.clientWidth / header.width, canvas.clientHeight / header.height) / header.scale;
-  const scale = camera.distance / (lensOf(header).focal * fit);
-  camera.x += dx * scale;
-  camera.y += dy * scale;
-  repaint();
-}
-
-export function zoom(factor) {
-  camera.distance = clamp(camera.distance * factor, camera.pivot * 0.02, camera.pivot * 20);
-  repaint();
-}
-
 export function setProbe(column, row) {
   const { width, height } = state.frame.header;
   // Fractions keep their place if the server changes the size.
@@ -188,18 +138,26 @@ export function setProbe(column, row) {
   placeCrosses();
 }
 
+// Column and row of the map at a place in the image.
+function texel([x, y]) {
+  const { width, height } = state.frame.header;
+  return [Math.min(Math.floor(x * width), width - 1), Math.min(Math.floor(y * height), height - 1)];
+}
+
 export function showReadout() {
   const out = $("readout");
+  text($("grid"), state.view === "points" ? gridWords() : "");
   const say = (tag, textContent, className = "") => element(tag, { textContent, className });
-  if (state.view === "points" || !state.probe || !state.frame) {
-    const help = state.view !== "points" ? "Point at the image for disparity, depth and confidence"
-      : !state.frame || state.frame.header.geometry ? "Points in metres" : "Not to scale: no calibration";
-    out.replaceChildren(say("span", help, "quiet"));
+  if (state.measured && state.frame) {
+    out.replaceChildren(say(state.measured.length === 2 ? "b" : "span", distanceWords(), "words"));
+    return;
+  }
+  if (!state.probe || !state.frame) {
+    out.replaceChildren(say("span", "Point at the image for disparity, depth and confidence", "quiet"));
     return;
   }
   const { header, disparity, confidence } = state.frame;
-  const column = Math.floor(state.probe[0] * header.width);
-  const row = Math.floor(state.probe[1] * header.height);
+  const [column, row] = texel(state.probe);
   const at = row * header.width + column;
   const raw = disparity[at];
   Object.assign(out.dataset, { raw, column, row });
@@ -215,17 +173,63 @@ export function showReadout() {
   out.replaceChildren(...parts);
 }
 
-function placeCrosses() {
-  const crosses = stage.querySelectorAll(".cross");
-  const panes = state.probe && state.frame && state.view !== "points" ? panesOn(canvas.width, canvas.height, state.frame.header) : [];
+// The distance follows the disparities of both pixels.
+function distanceWords() {
+  const { measured } = state;
+  if (measured.length < 2) return `Measure: click the ${measured.length ? "second" : "first"} point`;
+  if (!state.frame.header.geometry) return "Distances need a calibration";
+  const [from, to] = measured.map((end) => pointAt(...texel(end)));
+  if (!from || !to) return "A point has no disparity; click again";
+  const by = [0, 1, 2].map((axis) => to[axis] - from[axis]);
+  const [x, y, z] = by.map((part) => (part < 0 ? "" : "+") + part.toFixed(3));
+  return `Distance ${Math.hypot(...by).toFixed(3)} m (right ${x}, down ${y}, forward ${z})`;
+}
+
+export function toggleMeasuring() {
+  state.measured = state.measured ? null : [];
+  press($("measure"), state.measured);
+  showReadout();
+  placeCrosses();
+}
+
+// Takes an end of the distance; a third one begins anew.
+export function measureAt(end) {
+  if (state.measured.length === 2) state.measured = [];
+  state.measured.push(end);
+  showReadout();
+  placeCrosses();
+}
+
+// Returns the places of a pixel on the stage, one for each pane; null if it is not to be seen.
+function placesOf(end) {
   const ratio = canvas.width / Math.max(canvas.clientWidth, 1);
+  if (state.view === "points") {
+    const point = pointAt(...texel(end));
+    const at = point && placeOf(point);
+    return [at && at.slice(0, 2).map((part) => part / ratio)];
+  }
   const [left, top, size] = partOf();
-  crosses.forEach((cross, i) => {
-    show(cross, i < panes.length);
-    if (i >= panes.length) return;
-    const [x, y] = [(state.probe[0] - left) / size, (state.probe[1] - top) / size];
-    show(cross, x >= 0 && y >= 0 && x <= 1 && y <= 1);
-    cross.style.left = (panes[i].x + x * panes[i].w) / ratio + "px";
-    cross.style.top = (panes[i].y + y * panes[i].h) / ratio + "px";
+  const [x, y] = [(end[0] - left) / size, (end[1] - top) / size];
+  const isShown = x >= 0 && y >= 0 && x <= 1 && y <= 1;
+  return panesOn(canvas.width, canvas.height, state.frame.header)
+    .map((pane) => isShown && [(pane.x + x * pane.w) / ratio, (pane.y + y * pane.h) / ratio]);
+}
+
+function svg(name, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function placeCrosses() {
+  const places = state.probe && state.frame && !state.measured ? placesOf(state.probe) : [];
+  stage.querySelectorAll(".cross").forEach((cross, i) => {
+    show(cross, places[i]);
+    if (places[i]) [cross.style.left, cross.style.top] = places[i].map((part) => part + "px");
   });
+  const ends = (state.frame && state.measured || []).map(placesOf);
+  const marks = ends.flat().filter(Boolean).map(([cx, cy]) => svg("circle", { cx, cy, r: 4 }));
+  const lines = (ends[1] || []).map((to, i) => to && ends[0][i]
+    && svg("line", { x1: ends[0][i][0], y1: ends[0][i][1], x2: to[0], y2: to[1] })).filter(Boolean);
+  $("ruler").replaceChildren(...lines, ...marks);
 }

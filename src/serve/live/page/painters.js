@@ -1,6 +1,8 @@
 // Two painters of the canvas: with WebGL2, and without it.
 import { canvas, clamp, stage, state, UNKNOWN } from "./state.js";
-import { camera, lensOf, panesOn, partOf, repaint, rotation } from "./paint.js";
+import { panesOn, partOf, repaint } from "./paint.js";
+import { isLeftCamera, spaceOf } from "./points.js";
+import { CORNER_OF_POINT, END_OF_LINE, LINES } from "./space.js";
 
 const FLAT_VERTEX = `#version 300 es
 uniform vec4 part;   // left, top, width and height of the visible part, as fractions of the image
@@ -30,7 +32,8 @@ vec3 coloured(int value) {
 const FLAT_FRAGMENT = `#version 300 es
 ${TABLE}
 uniform sampler2D confidence;
-uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence
+uniform sampler2D right;
+uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence, -3: right image
 in vec2 place;
 out vec4 result;
 void main() {
@@ -40,42 +43,26 @@ void main() {
   vec3 image = texture(left, place).rgb;
   vec3 colour = unknown ? texelFetch(table, ivec2(256, 0), 0).rgb : coloured(value);
   if (share < -1.5) colour = vec3(texelFetch(confidence, texel, 0).r);
+  if (share < -2.5) colour = texture(right, place).rgb;
   if (share >= 0.0) colour = mix(image, colour, unknown ? 0.0 : share);
   result = vec4(colour, 1.0);
 }`;
 
-const POINTS_VERTEX = `#version 300 es
+const POINTS_FRAGMENT = `#version 300 es
 ${TABLE}
-uniform vec4 lens;   // focal length, focal length times baseline, centre (full-size pixels)
-uniform vec2 grid;   // offset of the disparity, full-size pixels a texel
-uniform mat3 turn;
-uniform vec3 pivot;
-uniform vec3 shift;
-uniform vec4 zoom;   // focal length in clip units, size of a point, near plane
-out vec3 colour;
+uniform bool by_depth;
+in vec2 _vs2fs_location0;
+out vec4 result;
 void main() {
-  ivec2 texel = ivec2(gl_VertexID % size.x, gl_VertexID / size.x);
-  int value = texelFetch(disparity, texel, 0).r;
-  float d = float(value) / 16.0 - grid.x;
-  gl_Position = vec4(0.0, 0.0, 2.0, 1.0);
-  gl_PointSize = 1.0;
-  colour = vec3(0.0);
-  if (value == ${UNKNOWN} || d <= 0.0) return;
-  float z = lens.y / d;
-  vec3 point = vec3((vec2(texel) * grid.y - lens.zw) * z / lens.x, z);
-  vec3 q = turn * (point - pivot) + shift;
-  float near = zoom.w;
-  float far = near * 1e5;
-  gl_Position = vec4(q.x * zoom.x, -q.y * zoom.y, (q.z * (far + near) - 2.0 * far * near) / (far - near), q.z);
-  gl_PointSize = clamp(zoom.z * z / q.z, 1.0, 64.0);
-  colour = texelFetch(left, texel, 0).rgb;
+  ivec2 texel = clamp(ivec2(_vs2fs_location0 * vec2(size)), ivec2(0), size - 1);
+  result = vec4(by_depth ? coloured(texelFetch(disparity, texel, 0).r) : texture(left, _vs2fs_location0).rgb, 1.0);
 }`;
 
-const POINTS_FRAGMENT = `#version 300 es
+const LINES_FRAGMENT = `#version 300 es
 precision highp float;
-in vec3 colour;
+in vec3 _vs2fs_location0;
 out vec4 result;
-void main() { result = vec4(colour, 1.0); }`;
+void main() { result = vec4(_vs2fs_location0, 1.0); }`;
 
 export class GlPainter {
   static make() {
@@ -99,9 +86,13 @@ export class GlPainter {
   build() {
     const gl = this.gl;
     this.flat = this.program(FLAT_VERTEX, FLAT_FRAGMENT);
-    this.points = this.program(POINTS_VERTEX, POINTS_FRAGMENT);
-    // Disparity, left image, table of colours and confidence.
-    [gl.NEAREST, gl.LINEAR, gl.NEAREST, gl.NEAREST].forEach((filter, unit) => this.texture(unit, filter));
+    this.points = this.program(CORNER_OF_POINT, POINTS_FRAGMENT);
+    this.lines = this.program(END_OF_LINE, LINES_FRAGMENT);
+    gl.bindBufferBase(gl.UNIFORM_BUFFER, 0, gl.createBuffer());
+    // Disparity, left image, table of colours, confidence and right image.
+    [gl.NEAREST, gl.LINEAR, gl.NEAREST, gl.NEAREST, gl.LINEAR].forEach((filter, unit) => this.texture(unit, filter));
+    // Black until the first one.
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 1, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
     gl.pixelStorei(gl.UNPACK_COLORSPACE_CONVERSION_WEBGL, gl.NONE);
     gl.bindVertexArray(gl.createVertexArray());
@@ -159,6 +150,10 @@ export class GlPainter {
     }
     gl.activeTexture(gl.TEXTURE1);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.image);
+    if (state.frame.right) {
+      gl.activeTexture(gl.TEXTURE4);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.right);
+    }
     if (!state.frame.confidence) return;
     gl.activeTexture(gl.TEXTURE3);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, state.frame.confidence);
@@ -171,6 +166,7 @@ export class GlPainter {
     gl.uniform1i(one.places.left, 1);
     gl.uniform1i(one.places.table, 2);
     gl.uniform1i(one.places.confidence ?? null, 3);
+    gl.uniform1i(one.places.right ?? null, 4);
     gl.uniform2i(one.places.size, ...this.size);
     gl.uniform2i(one.places.limits, Math.round(state.span[0] * 16), Math.round(state.span[1] * 16));
   }
@@ -191,28 +187,22 @@ export class GlPainter {
     gl.uniform4f(this.flat.places.part, ...partOf());
     for (const pane of panesOn(width, height, state.frame.header)) {
       gl.viewport(pane.x, height - pane.y - pane.h, pane.w, pane.h);
-      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2 }[pane.what] ?? -1);
+      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2, right: -3 }[pane.what] ?? -1);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
     }
   }
 
   paintPoints(width, height) {
     const gl = this.gl;
-    const at = this.points.places;
-    const lens = lensOf(state.frame.header);
-    const scale = state.frame.header.scale;
-    const fit = Math.min(width / this.size[0], height / this.size[1]) / scale;
-    const focal = lens.focal * fit;
-    const c = camera;
     gl.enable(gl.DEPTH_TEST);
+    gl.bufferData(gl.UNIFORM_BUFFER, spaceOf(state.frame.header, width, height), gl.STREAM_DRAW);
     this.use(this.points);
-    gl.uniform4f(at.lens, lens.focal, lens.focal * lens.baseline, lens.x, lens.y);
-    gl.uniform2f(at.grid, lens.offset, scale);
-    gl.uniformMatrix3fv(at.turn, false, rotation(c.yaw, c.pitch));
-    gl.uniform3f(at.pivot, 0, 0, c.pivot);
-    gl.uniform3f(at.shift, c.x, c.y, c.distance);
-    gl.uniform4f(at.zoom, (2 * focal) / width, (2 * focal) / height, fit * scale * 1.5, c.distance * 0.02);
-    gl.drawArrays(gl.POINTS, 0, this.size[0] * this.size[1]);
+    gl.uniform1i(this.points.places.by_depth, state.byDepth);
+    gl.drawArrays(gl.TRIANGLES, 0, 6 * this.size[0] * this.size[1]);
+    // From the left camera, its own image is all there is to see.
+    if (isLeftCamera()) return;
+    gl.useProgram(this.lines.program);
+    gl.drawArrays(gl.LINES, 0, 2 * LINES);
   }
 }
 
@@ -264,6 +254,7 @@ export class PlainPainter {
       c.imageSmoothingEnabled = false;
       c.globalAlpha = pane.what === "blend" ? state.blend : 1;
       if (pane.what === "confidence") draw(this.sure, pane);
+      else if (pane.what === "right") draw(state.frame.right || { width: 0 }, pane);
       else if (pane.what !== "left") draw(this.map, pane);
       c.globalAlpha = 1;
     }

@@ -14,13 +14,15 @@ export const state = {
   hello: null,
   status: null,
   notice: "", // Reason for the end of the connection.
-  frame: null, // The drawn frame: {header, disparity, confidence, image}.
+  frame: null, // The drawn frame: {header, disparity, confidence, image, right}.
   colours: [],
   span: [0, 64],
   view: "both",
   lens: { scale: 1, x: 0.5, y: 0.5 }, // Magnification of the flat views, and the middle as fractions of the image.
   letters: true, // Keys of one character work everywhere.
   blend: 0.55,
+  byDepth: false, // Points have the colours of their disparities.
+  measured: null, // Ends of the measured distance, as fractions of the image.
   probe: null, // Position of the probe in pixels of the frame's arrays, as a fraction of the image.
   panel: null,
   painter: null,
