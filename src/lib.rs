@@ -2,8 +2,8 @@
 //!
 //! A [`Matcher`] is created once from [`Params`], the size of the images and a [`Device`]. It then turns pair
 //! after pair into [`Disparity`]. Images are borrowed: 8-bit grey values, row by row from the top, with any row
-//! stride. Both must be rectified: a point at (x, y) of the left image is at (x - d, y) of the right one. The
-//! disparity d is larger for nearer points.
+//! stride, or [16 bits](ImageRef::from_16_bit) or [RGB](ImageRef::from_rgb). Both must be rectified: a point at
+//! (x, y) of the left image is at (x - d, y) of the right one. The disparity d is larger for nearer points.
 //!
 //! ```
 //! use stereod::{Device, INVALID, ImageRef, Matcher, Params, SUBPIXEL};
