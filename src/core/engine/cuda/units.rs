@@ -170,8 +170,11 @@ fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
-                let paths = aggregation("aggregate_paths.cu", params, lanes);
-                units.push(blended(paths.define("WARPS", PLAIN_WARPS), level));
+                let steps = params.paths.steps().iter().map(|(dx, dy)| format!("{dx},{dy}"));
+                let paths = aggregation("aggregate_paths.cu", params, lanes)
+                    .define("STEPS", steps.collect::<Vec<_>>().join(","))
+                    .define("WARPS", PLAIN_WARPS);
+                units.push(blended(paths, level));
             }
             let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)
