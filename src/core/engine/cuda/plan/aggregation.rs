@@ -58,7 +58,7 @@ impl Builder<'_> {
     /// Sums costs over windows; for paths, the sums are reduced to byte costs
     /// (`kernels/aggregate_windows.cu`).
     pub fn aggregate_windows(&mut self, features: Features, to: BufferId) {
-        let (_, tile) = window_tile(self.level);
+        let (_, tile) = window_tile(self.level, self.device);
         let kernel = self.kernel("aggregate_windows", "aggregate_windows");
         let mut args = self.prepared(features.across, features);
         args.push(Arg::Buffer(to));
