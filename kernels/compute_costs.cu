@@ -53,14 +53,14 @@ struct Shared {
     }
     __device__ __forceinline__ void put_sum(int pixel, const Vector &a) const {
 #pragma unroll
-        for (int k = 0; k < REGISTERS; k += ACCESS) put_access(sum(pixel, 0) + k * THREADS, a.v + k);
+        for (int k = 0; k < REGISTERS; k += ACCESS) put_words<ACCESS>(sum(pixel, 0) + k * THREADS, a.v + k);
     }
     // That of a column, counted from this group's first.
     __device__ __forceinline__ Vector get_sum(int column) const {
         const int right = (column + EDGE) / PIXELS - EDGE / PIXELS, pixel = (column + EDGE) % PIXELS;
         Vector a;
 #pragma unroll
-        for (int k = 0; k < REGISTERS; k += ACCESS) get_access(sum(pixel, right) + k * THREADS, a.v + k);
+        for (int k = 0; k < REGISTERS; k += ACCESS) get_words<ACCESS>(sum(pixel, right) + k * THREADS, a.v + k);
         return a;
     }
 };
