@@ -17,7 +17,8 @@ pub(super) enum Aggregated {
 }
 
 impl Builder<'_> {
-    /// Aggregates costs: by sweeps if they fit the device, else path by path in sums of the whole picture, or over windows without paths.
+    /// Aggregates costs: by sweeps if they fit the device, else in sums of the whole picture; over windows
+    /// without paths.
     pub fn aggregate_costs(&mut self, costs: Features) -> anyhow::Result<Aggregated> {
         if self.params.left_right.is_some() {
             // Between the two sweeps it would slow down a stream of pairs by up to 8 %.
