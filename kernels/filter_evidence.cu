@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #endif
         }
         const u32 ends_of_row = __ballot_sync(LANES_MASK, ends_rays);
-        if (inside && threadIdx.x % 32 == 0) rows[row_word(width, x, y)] = ends_of_row;
+        if (inside && threadIdx.x % 32 == 0) rows[row_word(width, x, y)] = BREAK(row_ends, ends_of_row, 0u);
         ends_of_column |= (u32)ends_rays << row;
     }
     atomicOr(&columns[column], ends_of_column);
