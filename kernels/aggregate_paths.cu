@@ -1,7 +1,6 @@
-// Aggregates costs along one path direction after the other (Hirschmueller, PAMI 2008), for images,
-// ranges and paths that the sweeps cannot take. Each launch follows one direction from border to
-// border and adds the path costs L to the sums of the whole image; select_disparities.cu then picks
-// the winners.
+// Aggregates costs along all path directions at once (Hirschmueller, PAMI 2008), for images, ranges and
+// paths that the sweeps cannot take. Each path adds its costs L to the sums of the whole image, which
+// are zero before; select_disparities.cu then picks the winners.
 //
 // Sums are [height][width][HALF_DISPARITIES]: words of two 16-bit halves, interleaved (lanes.cuh).
 // A group of lanes follows a path.
@@ -9,15 +8,17 @@
 #include "cost.cuh"
 #include "blend.cuh"
 
-// One direction (dx, dy), up to two pixels either way. Paths begin where the pixel before lies
-// outside: in the first |dy| rows in sight and, below those, in the first |dx| columns. The table
-// of penalties says P2 by the step of brightness in the guide; `blends` is read with SURFACE.
-// `first` says that the sums hold nothing yet.
+// A block's paths have one direction (dx, dy), up to two pixels either way; STEPS are those of all.
+// Paths begin where the pixel before lies outside: in the first |dy| rows in sight and, below those,
+// in the first |dx| columns. The table of penalties says P2 by the step of brightness in the guide;
+// `blends` is read with SURFACE.
 //
-// Grid: [paths / (WARP_PIXELS * WARPS)].
+// Grid: [paths of a direction / (WARP_PIXELS * WARPS)][directions].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     aggregate_paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
-          const u8 *penalties, const u32 *blends, int dx, int dy, int first, u32 *sums) {
+          const u8 *penalties, const u32 *blends, u64 *sums) {
+    constexpr signed char steps[] = {STEPS};
+    const int dx = steps[2 * blockIdx.y], dy = steps[2 * blockIdx.y + 1];
     const u32 lane = group_lane();
     const int group = (blockIdx.x * WARPS + threadIdx.x / 32) * WARP_PIXELS + warp_group();
     const Features features = {p2, base, match, row};
@@ -47,13 +48,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #endif
         Vector delta = recurrence(path, add2(least, penalty), edges, slant);
 #pragma unroll
-        for (int j = 0; j < REGISTERS; j++) {
-            path.v[j] = add2(sub2(delta.v[j], least), c.v[j]);
-            if (inside) {
-                u32 *sum = sums + ((size_t)y * width + x) * HALF_DISPARITIES + interleaved(lane, j);
-                *sum = first ? path.v[j] : *sum + path.v[j];
-            }
-            if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
+        for (int j = 0; j < REGISTERS; j++) path.v[j] = add2(sub2(delta.v[j], least), c.v[j]);
+        u64 *sum = sums + ((size_t)at_y * width + at_x) * (HALF_DISPARITIES / 2);
+#pragma unroll
+        for (int j = 0; j < REGISTERS; j += 2)
+            // Two words at once: no half of a sum overflows.
+            if (inside) atomicAdd(sum + interleaved(lane, j) / 2, path.v[j] | (u64)path.v[j + 1] << 32);
+        if (DISPARITIES < PADDED_DISPARITIES) {
+#pragma unroll
+            for (int j = 0; j < REGISTERS; j++) path.v[j] |= padding(lane, j);
         }
         least = least_of(path);
         x += dx, y += dy;

@@ -16,11 +16,7 @@
 // Words of a register's sum: two halves that fit a word together, a word each, or two words each.
 #define PARTS (SQUARED && ZERO_MEAN ? 4 : SQUARED || ZERO_MEAN ? 2 : 1)
 #define WORDS (REGISTERS * PARTS)
-#if WORDS % 4 == 0
-#define UNIT 4
-#else
-#define UNIT 2
-#endif
+#define UNIT (WORDS % 4 == 0 ? 4 : 2)
 #define ACROSS (WINDOW_WIDTH / 2)
 #define DOWN (WINDOW_HEIGHT / 2)
 #define EDGE ((ACROSS + PIXELS - 1) / PIXELS * PIXELS)
@@ -103,30 +99,14 @@ struct Shared {
     }
     __device__ __forceinline__ void put(int pixel, const Sums &a) const {
 #pragma unroll
-        for (int k = 0; k < WORDS; k += UNIT) {
-            u32 *to = at(pixel, 0) + k * THREADS;
-#if UNIT == 4
-            *(uint4 *)to = make_uint4(a.v[k], a.v[k + 1], a.v[k + 2], a.v[k + 3]);
-#else
-            *(uint2 *)to = make_uint2(a.v[k], a.v[k + 1]);
-#endif
-        }
+        for (int k = 0; k < WORDS; k += UNIT) put_words<UNIT>(at(pixel, 0) + k * THREADS, a.v + k);
     }
     // Those of a column, counted from this thread's first.
     __device__ __forceinline__ Sums get(int column) const {
         const int right = (column + EDGE) / PIXELS - EDGE / PIXELS, pixel = (column + EDGE) % PIXELS;
         Sums a;
 #pragma unroll
-        for (int k = 0; k < WORDS; k += UNIT) {
-            const u32 *from = at(pixel, right) + k * THREADS;
-#if UNIT == 4
-            const uint4 four = *(const uint4 *)from;
-            a.v[k] = four.x, a.v[k + 1] = four.y, a.v[k + 2] = four.z, a.v[k + 3] = four.w;
-#else
-            const uint2 two = *(const uint2 *)from;
-            a.v[k] = two.x, a.v[k + 1] = two.y;
-#endif
-        }
+        for (int k = 0; k < WORDS; k += UNIT) get_words<UNIT>(at(pixel, right) + k * THREADS, a.v + k);
         return a;
     }
 };

@@ -13,6 +13,8 @@
 // Bytes 0 and 2 of a, or 1 and 3, as halves; b is 0.
 #define EVEN_BYTES 0x4240u
 #define ODD_BYTES 0x4341u
+// Bytes 1 and 3 of both, in turn.
+#define A_ODD_B_ODD 0x7351u
 // One byte of a in both halves, b being 0, or in all bytes.
 #define IN_BOTH_HALVES(byte) (0x4040u + 0x0101u * (byte))
 #define IN_ALL_BYTES(byte) (0x1111u * (byte))

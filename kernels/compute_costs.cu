@@ -23,7 +23,7 @@ static_assert(THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED
               "geometry.rs: CostTile");
 static_assert(VOLUME_BESIDE == EXPECTED_VOLUME_BESIDE, "geometry.rs: VOLUME_BESIDE");
 // Each half of a sum of parts, which 512 units divide, stays below 2^16.
-#define COST_BITS both(0xffffu >> BLEND_SHIFT)
+#define COST_BITS (0x01010101u * (0xffu >> (BLEND_SHIFT - 8)))
 // Blocks of a multiprocessor: with fewer registers a thread spills.
 #define BLOCKS (REGISTERS <= 8 ? 4 : 2)
 
@@ -53,14 +53,14 @@ struct Shared {
     }
     __device__ __forceinline__ void put_sum(int pixel, const Vector &a) const {
 #pragma unroll
-        for (int k = 0; k < REGISTERS; k += ACCESS) put_access(sum(pixel, 0) + k * THREADS, a.v + k);
+        for (int k = 0; k < REGISTERS; k += ACCESS) put_words<ACCESS>(sum(pixel, 0) + k * THREADS, a.v + k);
     }
     // That of a column, counted from this group's first.
     __device__ __forceinline__ Vector get_sum(int column) const {
         const int right = (column + EDGE) / PIXELS - EDGE / PIXELS, pixel = (column + EDGE) % PIXELS;
         Vector a;
 #pragma unroll
-        for (int k = 0; k < REGISTERS; k += ACCESS) get_access(sum(pixel, right) + k * THREADS, a.v + k);
+        for (int k = 0; k < REGISTERS; k += ACCESS) get_words<ACCESS>(sum(pixel, right) + k * THREADS, a.v + k);
         return a;
     }
 };
@@ -77,7 +77,9 @@ __device__ __forceinline__ void subtract(Vector &from, const Vector &a) {
 // A candidate's number as the bits of a half-float, which may be negative (instructions.cuh).
 __device__ __forceinline__ u32 half_float(int number) { return number < 0 ? 0x8000u | -number : number; }
 
-__device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum, Blend blend, u32 lane) {
+// The supported costs, packed.
+__device__ __forceinline__ void supported(const Vector &own, const Vector &sum, Blend blend, u32 lane,
+                                          u32 (&words)[BYTE_WORDS]) {
     const u32 window = blend.window(), rest = (1 << BLEND_SHIFT) - WINDOW_SIDE * WINDOW_SIDE * window;
     Vector c;
 #pragma unroll
@@ -94,14 +96,16 @@ __device__ __forceinline__ Vector supported(const Vector &own, const Vector &sum
     }
 #endif
 #pragma unroll
-    for (int j = 0; j < REGISTERS; j++) c.v[j] = c.v[j] >> BLEND_SHIFT & COST_BITS;
-    return c;
+    // The upper bytes of the halves of two registers.
+    for (int k = 0; k < BYTE_WORDS; k++)
+        words[k] = __byte_perm(c.v[2 * k], c.v[2 * k + 1], A_ODD_B_ODD) >> (BLEND_SHIFT - 8) & COST_BITS;
 }
 
 // Blends a cost with its window sum by the same weight at every pixel. Without a window the cost
 // passes unchanged: it may be as large as a byte, and its parts then larger than half a register.
-__device__ __forceinline__ Vector all_alike(const Vector &own, const Vector &sum, u32 lane) {
-    return WINDOW_SIDE > 1 ? supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane) : own;
+__device__ __forceinline__ void all_alike(const Vector &own, const Vector &sum, u32 lane, u32 (&words)[BYTE_WORDS]) {
+    if (WINDOW_SIDE > 1) supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane, words);
+    else pack(own, words);
 }
 
 // The costs of a row of this thread's pixels, which begin in column `x`; `row` is that of the
@@ -191,13 +195,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             const Vector own = costs.of[p], sum = filled(0);
 #endif
             if (stores && x + p < width) {
-#if BLENDS
-                const Vector c = supported(own, sum, {blends[(size_t)y * width + x + p]}, lane);
-#else
-                const Vector c = all_alike(own, sum, lane);
-#endif
                 u32 words[BYTE_WORDS];
-                pack(c, words);
+#if BLENDS
+                supported(own, sum, {blends[(size_t)y * width + x + p]}, lane, words);
+#else
+                all_alike(own, sum, lane, words);
+#endif
                 store_words(volume + volume_pixel(row, x + p, y) + lane * BYTE_WORDS, words);
             }
         }

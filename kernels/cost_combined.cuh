@@ -43,11 +43,12 @@ __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u3
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
         const u32 *at = match - j;
-        u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(T_GRADIENT)) * W_GRADIENT + both(8);
-        sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(T_INTENSITY)) * W_INTENSITY;
-        sum += __popc(census_left ^ at[0]) * W_CENSUS;
-        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (W_CENSUS << 16);
-        c.v[j] = sum >> 4 & 0x00ff00ffu;
+        // 16 times the sum, so that a half's upper byte is the cost.
+        u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(T_GRADIENT)) * (16 * W_GRADIENT) + both(16 * 8);
+        sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(T_INTENSITY)) * (16 * W_INTENSITY);
+        sum += __popc(census_left ^ at[0]) * (16 * W_CENSUS);
+        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (W_CENSUS << 20);
+        c.v[j] = __byte_perm(sum, 0, ODD_BYTES);
     }
     return c;
 }

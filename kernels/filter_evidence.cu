@@ -2,18 +2,20 @@
 // them (matching/filter/evidence.rs).
 //
 // Kernels, in this order on one stream; disparity, evidence and, where CONFIDENCE, confidence are
-// [height][width].
+// [height][width], seen_left (where MASKED) is a byte a pixel. rows and lines have a bit a pixel at
+// which rays end (Lines).
 //   evidence(const u8 *left, const u32 *threshold, const short *disparity, [const u8 *seen_left,] int width,
-//            int height, short *evidence, u8 *occupied)
+//            int height, short *evidence, u32 *rows, u32 *lines)
 //     The map of the evidence alone: pixels are weak where the SIDE x SIDE means of 3 x 3 grey
-//     levels around them differ too little compared with the noise threshold. occupied is a byte a
-//     tile, a bit for each of its parts: 0 if no ray can end there.
+//     levels around them differ too little compared with the noise threshold.
 //     Grid: [width / TILE_WIDTH][height / TILE_HEIGHT].
-//   supported(const short *evidence, const u8 *occupied, [const u8 *seen_left,] int width, int height,
+//   diagonals(int width, int height, u32 *lines)
+//     Makes the lines along diagonals from the columns.
+//     Grid: [PITCH(width) / BLOCK_THREADS][height / 32].
+//   supported(const short *evidence, const u32 *rows, const u32 *lines, int width, int height,
 //             short *disparity, u8 *confidence)
-//     Keeps known pixels without evidence that are supported, none where STRICT, in place.
-//     seen_left (where MASKED) is a byte a pixel. A thread a pixel.
-//     Grid: [width / BLOCK_THREADS][height].
+//     Keeps known pixels without evidence that are supported, none where STRICT, in place. A thread
+//     a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
 #include "rays.cuh"
 
@@ -21,12 +23,19 @@
 #define COLUMNS (TILE_WIDTH + 2 * RADIUS)
 #define ROWS (TILE_HEIGHT + 2 * RADIUS)
 static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
-// Side of a part of a tile in pixels.
-#define PART 16
-static_assert(TILE_WIDTH * TILE_HEIGHT == 8 * PART * PART, "a bit a part");
-// Returns the bit of the part of its tile in which a pixel lies.
-__device__ __forceinline__ u32 part_bit(int x, int y) {
-    return 1u << (y % TILE_HEIGHT / PART * (TILE_WIDTH / PART) + x % TILE_WIDTH / PART);
+static_assert(TILE_WIDTH % 32 == 0 && TILE_HEIGHT == 32, "a tile has whole words of rows and columns");
+
+// Words of 32 pixels of lines through the picture: of rows, [height][width / 32], and of the lines of
+// the rays 0 to 2 (rays.cuh), [3][height / 32][PITCH(width)]: diagonals, columns and the other
+// diagonals, a bit a row.
+#define PITCH(width) ((width) + 31)
+#define DIAGONAL 0
+#define COLUMN 1
+#define OTHER_DIAGONAL 2
+__device__ __forceinline__ size_t row_word(int width, int x, int y) { return (size_t)y * ((width + 31) / 32) + x / 32; }
+__device__ __forceinline__ size_t line_word(int line, int width, int height, int x, int y) {
+    const int skew = line == DIAGONAL ? 31 - y % 32 : line == OTHER_DIAGONAL ? y % 32 : 0;
+    return (size_t)(line * ((height + 31) / 32) + y / 32) * PITCH(width) + x + skew;
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -34,9 +43,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 #if MASKED
              const u8 *seen_left,
 #endif
-             int width, int height, short *evidence, u8 *occupied) {
+             int width, int height, short *evidence, u32 *rows, u32 *lines) {
     __shared__ u16 sums[ROWS][COLUMNS];
-    __shared__ u32 parts_occupied;
+    __shared__ u32 columns[TILE_WIDTH];
     const Picture from = {left_picture, width, height};
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     for (int i = threadIdx.x; i < ROWS * COLUMNS; i += BLOCK_THREADS) {
@@ -51,48 +60,71 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         }
         sums[row][column] = sum;
     }
-    if (threadIdx.x == 0) parts_occupied = 0;
+    if (threadIdx.x < TILE_WIDTH) columns[threadIdx.x] = 0;
     __syncthreads();
 
     const u32 noise = min(max(*threshold, (u32)THRESHOLD_MIN), (u32)THRESHOLD_MAX);
     const int limit = 9 * (2 * (int)noise - 5);
     const int column = threadIdx.x % TILE_WIDTH, x = left + column;
-    u32 parts = 0;
+    u32 ends_of_column = 0;
     for (int row = threadIdx.x / TILE_WIDTH; row < TILE_HEIGHT; row += BLOCK_THREADS / TILE_WIDTH) {
         const int y = top + row;
-        if (x >= width || y >= height) break;
-        int least = 9 * 255, greatest = 0;
+        const bool inside = x < width && y < height;
+        bool ends_rays = false;
+        if (inside) {
+            int least = 9 * 255, greatest = 0;
 #pragma unroll
-        for (int down = 0; down < SIDE; down++) {
+            for (int down = 0; down < SIDE; down++) {
 #pragma unroll
-            for (int across = 0; across < SIDE; across++) {
-                const int sum = sums[row + down][column + across];
-                least = min(least, sum), greatest = max(greatest, sum);
+                for (int across = 0; across < SIDE; across++) {
+                    const int sum = sums[row + down][column + across];
+                    least = min(least, sum), greatest = max(greatest, sum);
+                }
             }
-        }
-        const size_t at = (size_t)y * width + x;
-        const short value = 4 * (greatest - least) < limit ? INVALID : disparity[at];
-        evidence[at] = value;
-        bool ends_rays = value != INVALID;
+            const size_t at = (size_t)y * width + x;
+            const short value = 4 * (greatest - least) < limit ? INVALID : disparity[at];
+            evidence[at] = value;
+            ends_rays = value != INVALID;
 #if MASKED
-        ends_rays = ends_rays || !seen_left[at];
+            ends_rays = ends_rays || !seen_left[at];
 #endif
-        if (ends_rays) parts |= part_bit(x, y);
+        }
+        const u32 ends_of_row = __ballot_sync(LANES_MASK, ends_rays);
+        if (inside && threadIdx.x % 32 == 0) rows[row_word(width, x, y)] = BREAK(row_ends, ends_of_row, 0u);
+        ends_of_column |= (u32)ends_rays << row;
     }
-    // The lanes of a part first, because atomics on one word wait for each other.
-#pragma unroll
-    for (int step = 1; step < PART; step *= 2) parts |= __shfl_xor_sync(LANES_MASK, parts, step);
-    if (threadIdx.x % PART == 0) atomicOr(&parts_occupied, parts);
+    atomicOr(&columns[column], ends_of_column);
     __syncthreads();
-    if (threadIdx.x == 0) occupied[blockIdx.y * gridDim.x + blockIdx.x] = (u8)parts_occupied;
+    if (threadIdx.x < TILE_WIDTH && x < width) lines[line_word(COLUMN, width, height, x, top)] = columns[column];
 }
 
-// Steps after which ray k leaves the tile or the part of this size in which (x, y) lies.
-__device__ __forceinline__ int steps_out_of(int width, int height, int k, int x, int y) {
-    const int column = x % width, row = y % height, never = width + height;
-    const int across = ray_dx(k) > 0 ? width - column : ray_dx(k) < 0 ? column + 1 : never;
-    const int down = ray_dy(k) > 0 ? height - row : ray_dy(k) < 0 ? row + 1 : never;
-    return min(across, down);
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    diagonals(int width, int height, u32 *lines) {
+    const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, top = blockIdx.y * 32;
+    if (i >= PITCH(width)) return;
+    const u32 *columns = lines + line_word(COLUMN, width, height, 0, top);
+    u32 diagonal = 0, other = 0;
+#pragma unroll
+    for (int row = 0; row < 32; row++) {
+        const int x = i - 31 + row, other_x = i - row;
+        if (x >= 0 && x < width) diagonal |= columns[x] & 1u << row;
+        if (other_x >= 0 && other_x < width) other |= columns[other_x] & 1u << row;
+    }
+    lines[line_word(DIAGONAL, width, height, i - 31, top)] = diagonal;
+    lines[line_word(OTHER_DIAGONAL, width, height, i, top)] = other;
+}
+
+// Steps from bit `at` of a line to the nearest one before or behind it that is set, up to `most`; 0 if
+// there is none. Words lie `stride` apart, and `word` is that of the bit.
+template <bool BEHIND> __device__ __forceinline__ int steps_to_end(const u32 *word, ptrdiff_t stride, int at, int most) {
+    int first = at & ~31;  // Of the word's bits.
+    u32 bits = *word & (BEHIND ? ~1u << at % 32 : ~(~0u << at % 32));
+    while (!bits && (BEHIND ? first + 32 <= at + most : first > at - most)) {
+        word += BEHIND ? stride : -stride, first += BEHIND ? 32 : -32;
+        bits = *word;
+    }
+    const int steps = BEHIND ? first + __ffs(bits) - 1 - at : at - (first + 31 - __clz(bits));
+    return bits && steps <= most ? steps : 0;
 }
 
 // True where a disparity lies on the line between the ends of two opposite rays, as many steps
@@ -104,11 +136,8 @@ __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
-    supported(const short *evidence, const u8 *occupied,
-#if MASKED
-              const u8 *seen_left,
-#endif
-              int width, int height, short *disparity, u8 *confidence) {
+    supported(const short *evidence, const u32 *rows, const u32 *lines, int width, int height,
+              short *disparity, u8 *confidence) {
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t here = (size_t)y * width + x;
@@ -116,26 +145,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (own == INVALID || evidence[here] != INVALID) return;
     bool stays = false;
 #if !STRICT
-#if !MASKED
-    const u8 *seen_left = nullptr;
-#endif
-    int values[8], steps[8];
 #pragma unroll
-    for (int k = 0; k < 8; k++) values[k] = INVALID, steps[k] = 0;
-    const int tiles_across = (width + TILE_WIDTH - 1) / TILE_WIDTH;
-    const auto visit = [&](int k, size_t at, int ray_x, int ray_y, int distance) {
-        // Even surfaces are crossed tile by tile or part by part.
-        const u32 parts = occupied[ray_y / TILE_HEIGHT * tiles_across + ray_x / TILE_WIDTH];
-        if (!parts) return steps_out_of(TILE_WIDTH, TILE_HEIGHT, k, ray_x, ray_y);
-        if (!(parts & part_bit(ray_x, ray_y))) return steps_out_of(PART, PART, k, ray_x, ray_y);
-        values[k] = evidence[at];
-        steps[k] = distance;
-        return values[k] == INVALID ? 1 : 0;
-    };
-    follow_rays(0xff, x, y, width, height, REACH, seen_left, visit);
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-        stays = stays || is_between(own, values[k], steps[k], values[7 - k], steps[7 - k]);
+    for (int k = 0; k < 4; k++) {
+        // Ray k and the opposite one.
+        const bool in_row = k == RAY_LEFT;
+        const u32 *word = in_row ? rows + row_word(width, x, y) : lines + line_word(k, width, height, x, y);
+        const ptrdiff_t stride = in_row ? 1 : PITCH(width) - 32 * ray_dx(k);
+        const int columns_before = ray_dx(k) < 0 ? x : ray_dx(k) > 0 ? width - 1 - x : REACH;
+        const int columns_behind = ray_dx(k) < 0 ? width - 1 - x : ray_dx(k) > 0 ? x : REACH;
+        const int before = steps_to_end<false>(word, stride, in_row ? x : y, min(min(columns_before, in_row ? REACH : y), REACH));
+        const int behind = steps_to_end<true>(word, stride, in_row ? x : y, min(min(columns_behind, in_row ? REACH : height - 1 - y), REACH));
+        const ptrdiff_t step = (ptrdiff_t)ray_dy(k) * width + ray_dx(k);
+        const int a = before ? evidence[(ptrdiff_t)here + before * step] : INVALID;
+        const int b = behind ? evidence[(ptrdiff_t)here - behind * step] : INVALID;
+        stays = stays || is_between(own, a, before, b, behind);
+    }
 #endif
     if (!stays) disparity[here] = INVALID;
 #if CONFIDENCE

@@ -129,24 +129,24 @@ __device__ __forceinline__ u32 least_of(const Vector &a) {
     return least_of_lanes(lesser_half(least_of_registers(a)));
 }
 
+// N words that lie behind each other, aligned to their size up to 16 bytes, which few accesses take.
+template <int N> struct alignas(N % 4 == 0 ? 16 : N % 2 == 0 ? 8 : 4) Words {
+    u32 of[N];
+};
+template <int N> __device__ __forceinline__ void put_words(u32 *to, const u32 *words) {
+    Words<N> all;
+#pragma unroll
+    for (int k = 0; k < N; k++) all.of[k] = words[k];
+    *(Words<N> *)to = all;
+}
+template <int N> __device__ __forceinline__ void get_words(const u32 *from, u32 *words) {
+    const Words<N> all = *(const Words<N> *)from;
+#pragma unroll
+    for (int k = 0; k < N; k++) words[k] = all.of[k];
+}
+
 // Registers that one access of shared memory takes: 16 bytes, or 8.
 #define ACCESS (REGISTERS % 4 == 0 ? 4 : 2)
-__device__ __forceinline__ void put_access(u32 *to, const u32 *registers) {
-#if REGISTERS % 4 == 0
-    *(uint4 *)to = make_uint4(registers[0], registers[1], registers[2], registers[3]);
-#else
-    *(uint2 *)to = make_uint2(registers[0], registers[1]);
-#endif
-}
-__device__ __forceinline__ void get_access(const u32 *from, u32 *registers) {
-#if REGISTERS % 4 == 0
-    const uint4 four = *(const uint4 *)from;
-    registers[0] = four.x, registers[1] = four.y, registers[2] = four.z, registers[3] = four.w;
-#else
-    const uint2 two = *(const uint2 *)from;
-    registers[0] = two.x, registers[1] = two.y;
-#endif
-}
 
 // Returns the place of register j of a lane in the HALF_DISPARITIES words of a vector: ACCESS
 // registers of all lanes behind each other, so that accesses of neighbouring lanes never meet in a
@@ -156,11 +156,11 @@ __device__ __forceinline__ u32 interleaved(u32 lane, int j) {
 }
 __device__ __forceinline__ void put_interleaved(u32 *to, u32 lane, const Vector &a) {
 #pragma unroll
-    for (int k = 0; k < REGISTERS; k += ACCESS) put_access(to + interleaved(lane, k), a.v + k);
+    for (int k = 0; k < REGISTERS; k += ACCESS) put_words<ACCESS>(to + interleaved(lane, k), a.v + k);
 }
 __device__ __forceinline__ Vector get_interleaved(const u32 *from, u32 lane) {
     Vector a;
 #pragma unroll
-    for (int k = 0; k < REGISTERS; k += ACCESS) get_access(from + interleaved(lane, k), a.v + k);
+    for (int k = 0; k < REGISTERS; k += ACCESS) get_words<ACCESS>(from + interleaved(lane, k), a.v + k);
     return a;
 }

@@ -32,37 +32,13 @@ __device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_W
     }
 }
 
-// N words that lie behind each other, aligned to their size up to 16 bytes.
+// Stores or loads words (Words).
 template <int N> __device__ __forceinline__ void store_words(u32 *to, const u32 (&words)[N]) {
-    if (N % 4 == 0) {
+    if (N % 4 != 0) put_words<N>(to, words);
 #pragma unroll
-        for (int k = 0; k < N; k += 4) store4(to + k, words + k);
-    } else if (N % 2 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 2) *(uint2 *)(to + k) = make_uint2(words[k], words[k + 1]);
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) to[k] = words[k];
-    }
+    for (int k = 0; k + 4 <= N && N % 4 == 0; k += 4) store4(to + k, words + k);
 }
-template <int N> __device__ __forceinline__ void load_words(const u32 *from, u32 (&words)[N]) {
-    if (N % 4 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 4) {
-            uint4 four = *(const uint4 *)(from + k);
-            words[k] = four.x, words[k + 1] = four.y, words[k + 2] = four.z, words[k + 3] = four.w;
-        }
-    } else if (N % 2 == 0) {
-#pragma unroll
-        for (int k = 0; k < N; k += 2) {
-            uint2 two = *(const uint2 *)(from + k);
-            words[k] = two.x, words[k + 1] = two.y;
-        }
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) words[k] = from[k];
-    }
-}
+template <int N> __device__ __forceinline__ void load_words(const u32 *from, u32 (&words)[N]) { get_words<N>(from, words); }
 template <int N> __device__ __forceinline__ void copy_words(u32 *to, const u32 *from) {
     if (N % 4 == 0) {
 #pragma unroll

@@ -65,10 +65,7 @@ struct StoredDeltas {
     // Fetches the words of a row from number `at`.
     __device__ __forceinline__ void fetch_unit(int at, const u32 *from) {
 #if STORED_IN_REGISTERS
-        u32 unit[UNIT];
-        load_words(from, unit);
-#pragma unroll
-        for (int n = 0; n < UNIT; n++) words[at + n] = unit[n];
+        get_words<UNIT>(from, words + at);
 #else
         copy_words<UNIT>(ring + (next * (STORED_WORDS / UNIT) + at / UNIT) * PITCH, from);
 #endif
@@ -83,12 +80,7 @@ struct StoredDeltas {
         copies_wait<AHEAD - 1>();
         const u32 *from = ring + i % AHEAD * (STORED_WORDS / UNIT * PITCH);
 #pragma unroll
-        for (int k = 0; k < STORED_WORDS; k += UNIT) {
-            u32 unit[UNIT];
-            load_words(from + k / UNIT * PITCH, unit);
-#pragma unroll
-            for (int n = 0; n < UNIT; n++) words[k + n] = unit[n];
-        }
+        for (int k = 0; k < STORED_WORDS; k += UNIT) get_words<UNIT>(from + k / UNIT * PITCH, words + k);
 #endif
         u32 bytes[BYTE_WORDS];
 #if 2 * P2_MAX <= 255

@@ -18,12 +18,12 @@ static_assert(SUM_MAX < NO_SUM && NO_SUM * KEY_NUMBERS + KEY_NUMBERS <= 1 << 16,
 #if SELECT
 __device__ __forceinline__ void put_tile(u32 *tile, const Vector &a, u32 lane) {
 #pragma unroll
-    for (int k = 0; k < REGISTERS; k += ACCESS) put_access(tile + lane * REGISTERS + k, a.v + k);
+    for (int k = 0; k < REGISTERS; k += ACCESS) put_words<ACCESS>(tile + lane * REGISTERS + k, a.v + k);
 }
 __device__ __forceinline__ Vector get_tile(const u32 *tile, u32 lane) {
     Vector a;
 #pragma unroll
-    for (int k = 0; k < REGISTERS; k += ACCESS) get_access(tile + lane * REGISTERS + k, a.v + k);
+    for (int k = 0; k < REGISTERS; k += ACCESS) get_words<ACCESS>(tile + lane * REGISTERS + k, a.v + k);
     return a;
 }
 

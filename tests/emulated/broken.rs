@@ -130,6 +130,7 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("confidence_of_known", SURE),
     ("speckle_size", SPECKLE),
     ("mask_column", RAW),
+    ("row_ends", EVEN),
     ("evidence_stays", EVEN),
     ("spatial_edge", SURFACES),
     ("spatial_rounding", SURFACES),

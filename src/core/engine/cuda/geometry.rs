@@ -54,7 +54,7 @@ pub(super) const TILES: u32 = 4;
 const CHUNK_MAX: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;
 
-/// Path-by-path aggregation: warps per block, and pixels of a row per block of the winner kernel.
+/// Sums of the whole picture: warps per block, and pixels of a row per block of the winner kernel.
 pub(super) const PLAIN_WARPS: u32 = 4;
 pub(super) const SEGMENT: u32 = 128;
 

@@ -35,7 +35,7 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
             let unit = unit.define("SURFACE", u32::from(level.follows_surface()));
             Unit { name: level.unit(&unit.name), ..unit }
         };
-        units.extend(support(level).into_iter().map(of_level));
+        units.extend(support(level, device).into_iter().map(of_level));
         units.extend(matching(level, &level.job(job), device).into_iter().map(of_level));
     }
     units
@@ -59,7 +59,7 @@ fn information(params: &Params) -> Option<Unit> {
 }
 
 /// Kernels that prepare the guide of P2 and the support of the cost.
-fn support(level: &Level) -> Vec<Unit> {
+fn support(level: &Level, device: &Properties) -> Vec<Unit> {
     let params = &level.params;
     let mut units = Vec::new();
     if params.guide() == Guide::Smoothed {
@@ -83,11 +83,11 @@ fn support(level: &Level) -> Vec<Unit> {
         units.push(blend);
     }
     if sums_windows(params) {
-        units.push(windows(level));
+        units.push(windows(level, device));
     }
     if is_volume(params) {
         let lanes = VectorLayout::of(params.range.count);
-        let tile = CostTile::of(params.window, lanes, level.size);
+        let tile = CostTile::of(params.window, lanes, level.size, device);
         let unit = pixel_cost("compute_costs.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
             .define("PIXELS", tile.pixels)
@@ -108,10 +108,10 @@ pub(super) fn sums_windows(params: &Params) -> bool {
 }
 
 /// Kernel that sums costs over windows.
-fn windows(level: &Level) -> Unit {
+fn windows(level: &Level, device: &Properties) -> Unit {
     let params = &level.params;
     let lanes = VectorLayout::of(params.range.count);
-    let (window, tile) = window_tile(level);
+    let (window, tile) = window_tile(level, device);
     let unit = pixel_cost("aggregate_windows.cu", params, lanes)
         .define("SHARE", tile.share)
         .define("PIXELS", tile.pixels)
@@ -141,7 +141,7 @@ fn windows(level: &Level) -> Unit {
     }
 }
 
-pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
+pub(super) fn window_tile(level: &Level, device: &Properties) -> (BlockWindow, WindowTile) {
     let params = &level.params;
     let window = params.summed_window();
     let parts = match params.cost {
@@ -152,7 +152,8 @@ pub(super) fn window_tile(level: &Level) -> (BlockWindow, WindowTile) {
         },
         _ => 1,
     };
-    (window, WindowTile::of(window, parts, VectorLayout::of(params.range.count), level.size))
+    let lanes = VectorLayout::of(params.range.count);
+    (window, WindowTile::of(window, parts, lanes, level.size, device))
 }
 
 /// Adds the constants of the cost's support to a unit.
@@ -170,8 +171,11 @@ fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
             if !params.is_local() {
-                let paths = aggregation("aggregate_paths.cu", params, lanes);
-                units.push(blended(paths.define("WARPS", PLAIN_WARPS), level));
+                let steps = params.paths.steps().iter().map(|(dx, dy)| format!("{dx},{dy}"));
+                let paths = aggregation("aggregate_paths.cu", params, lanes)
+                    .define("STEPS", steps.collect::<Vec<_>>().join(","))
+                    .define("WARPS", PLAIN_WARPS);
+                units.push(blended(paths, level));
             }
             let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)

@@ -1,10 +1,11 @@
 //! Parts of the picture per block of the cost volume and of the window sums.
 
+use super::super::device::Properties;
 use super::{BLOCK_THREADS, VectorLayout};
 use crate::matching::{BlockWindow, Window};
 
-/// Number of blocks for storing costs: enough that the largest devices hardly wait for the last one.
-const COST_BLOCKS: u32 = 800;
+/// Number of blocks per multiprocessor for storing costs: enough that it hardly waits for the last one.
+const BLOCKS: u32 = 6;
 
 /// Part of the picture per block of the cost volume (`compute_costs.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,14 @@ pub struct CostTile {
 }
 
 impl CostTile {
-    /// The tile for averaging the cost over this window, in a picture of this size. Fewer rows give more
-    /// blocks, but each first processes the rows above it.
-    pub fn of(window: Option<Window>, lanes: VectorLayout, size: (usize, usize)) -> Self {
+    /// The tile for averaging the cost over this window, in a picture of this size on this device. Fewer rows
+    /// give more blocks, but each first processes the rows above it.
+    pub fn of(
+        window: Option<Window>,
+        lanes: VectorLayout,
+        size: (usize, usize),
+        device: &Properties,
+    ) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
         let threads = BLOCK_THREADS;
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
@@ -35,8 +41,9 @@ impl CostTile {
             threads,
             shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
         };
-        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= COST_BLOCKS;
-        [32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
+        let most = BLOCKS * device.multiprocessors;
+        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= most;
+        [64, 32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
     }
 
     /// Number of blocks for a picture of this size.
@@ -62,9 +69,14 @@ pub struct WindowTile {
 }
 
 impl WindowTile {
-    /// The tile for sums over this window of words with `parts` parts per register, in a picture of this
-    /// size. Fewer rows give more blocks, but each first processes the rows above it.
-    pub fn of(window: BlockWindow, parts: u32, lanes: VectorLayout, size: (usize, usize)) -> Self {
+    /// The tile for sums over this window of words with `parts` parts per register, likewise.
+    pub fn of(
+        window: BlockWindow,
+        parts: u32,
+        lanes: VectorLayout,
+        size: (usize, usize),
+        device: &Properties,
+    ) -> Self {
         let threads = BLOCK_THREADS;
         let share = lanes.group.min(8);
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
@@ -77,8 +89,8 @@ impl WindowTile {
             threads,
             shared_bytes: 4 * threads * pixels * lanes.registers * parts,
         };
-        let enough =
-            |tile: &WindowTile| tile.grid(lanes, size).iter().product::<u32>() >= COST_BLOCKS;
+        let most = BLOCKS * device.multiprocessors;
+        let enough = |tile: &WindowTile| tile.grid(lanes, size).iter().product::<u32>() >= most;
         [64, 32].map(tile).into_iter().find(enough).unwrap_or(tile(16))
     }
 

@@ -17,7 +17,8 @@ pub(super) enum Aggregated {
 }
 
 impl Builder<'_> {
-    /// Aggregates costs: by sweeps if they fit the device, else path by path, or over windows without paths.
+    /// Aggregates costs: by sweeps if they fit the device, else in sums of the whole picture; over windows
+    /// without paths.
     pub fn aggregate_costs(&mut self, costs: Features) -> anyhow::Result<Aggregated> {
         if self.params.left_right.is_some() {
             // Between the two sweeps it would slow down a stream of pairs by up to 8 %.
@@ -36,35 +37,29 @@ impl Builder<'_> {
         Ok(Aggregated::Whole(sums))
     }
 
-    /// Adds up one path after the other (`kernels/aggregate_paths.cu`).
+    /// Adds up all paths in sums of the whole picture (`kernels/aggregate_paths.cu`).
     fn aggregate_paths(&mut self, costs: Features, sums: BufferId) {
+        let (stage, lane) = (self.stage(COST_FEATURES), Lane::Main);
+        self.plan.steps.push(Step::Memset { stage, buffer: sums, value: 0, lane });
         let kernel = self.kernel("aggregate_paths", "aggregate_paths");
-        let paths_a_block = PLAIN_WARPS * self.lanes.pixels();
-        let threads = WARP * PLAIN_WARPS;
-        for (i, &(dx, dy)) in self.params.paths.steps().iter().enumerate() {
-            // Paths begin at pixels with a predecessor outside the image.
+        let steps = self.params.paths.steps();
+        // Paths begin at pixels with a predecessor outside the image.
+        let starts = steps.iter().map(|(dx, dy)| {
             let rows = dy.unsigned_abs().min(self.height);
-            let columns = dx.unsigned_abs().min(self.width);
-            let starts = rows * self.width + columns * (self.height - rows);
-            let mut args = self.prepared(costs.across, costs);
-            args.extend([
-                Arg::Buffer(costs.guide),
-                costs.penalties,
-                Arg::Buffer(costs.blends),
-                Arg::I32(dx),
-                Arg::I32(dy),
-                Arg::I32(i32::from(i == 0)),
-                Arg::Buffer(sums),
-            ]);
-            let grid = [starts.div_ceil(paths_a_block), 1];
-            self.launch("aggregation", kernel, grid, [threads, 1], args);
-        }
+            rows * self.width + dx.unsigned_abs().min(self.width) * (self.height - rows)
+        });
+        let blocks = starts.max().unwrap_or(0).div_ceil(PLAIN_WARPS * self.lanes.pixels());
+        let mut args = self.prepared(costs.across, costs);
+        args.extend([costs.guide, costs.blends, sums].map(Arg::Buffer));
+        args.insert(7, costs.penalties);
+        let grid = [blocks, steps.len() as u32];
+        self.launch("aggregation", kernel, grid, [WARP * PLAIN_WARPS, 1], args);
     }
 
     /// Sums costs over windows; for paths, the sums are reduced to byte costs
     /// (`kernels/aggregate_windows.cu`).
     pub fn aggregate_windows(&mut self, features: Features, to: BufferId) {
-        let (_, tile) = window_tile(self.level);
+        let (_, tile) = window_tile(self.level, self.device);
         let kernel = self.kernel("aggregate_windows", "aggregate_windows");
         let mut args = self.prepared(features.across, features);
         args.push(Arg::Buffer(to));

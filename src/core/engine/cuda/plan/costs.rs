@@ -146,7 +146,7 @@ impl Builder<'_> {
     }
 
     fn cost_volume(&mut self, features: Features, blends: Option<BufferId>, volume: BufferId) {
-        let tile = CostTile::of(self.params.window, self.lanes, self.level.size);
+        let tile = CostTile::of(self.params.window, self.lanes, self.level.size, self.device);
         let kernel = self.kernel("compute_costs", "compute_costs");
         let mut args = self.prepared(features.across, features);
         // If the support is the same for all pixels, the kernel does not read it.

@@ -252,18 +252,26 @@ impl Builder<'_> {
         let kernel = self.kernel("filter_evidence", "evidence");
         let [across, down] = TEXTURE_TILE;
         let grid = [self.width.div_ceil(across), self.height.div_ceil(down)];
-        let tiles = grid[0] as usize * grid[1] as usize;
-        let occupied = Arg::Buffer(self.plan.buffer("tiles with evidence", tiles, Scope::Slot));
+        // Bits of the pixels at which rays end, along rows, diagonals and columns.
+        let words = self.height * self.width.div_ceil(32);
+        let pitch = self.width + 31;
+        let of_lines = 3 * self.height.div_ceil(32) * pitch;
+        let [rows, lines] = [("ends of rays in rows", words), ("ends of rays in lines", of_lines)]
+            .map(|(name, words)| {
+                Arg::Buffer(self.plan.buffer(name, 4 * words as usize, Scope::Slot))
+            });
         let mut args = vec![left, threshold, map];
         args.extend(self.seen_left);
-        args.extend([width, height, evidence, occupied]);
+        args.extend([width, height, evidence, rows, lines]);
         self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
 
+        let kernel = self.kernel("filter_evidence", "diagonals");
+        let grid = [pitch.div_ceil(BLOCK_THREADS), self.height.div_ceil(32)];
+        self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], vec![width, height, lines]);
+
         let kernel = self.kernel("filter_evidence", "supported");
-        let mut args = vec![evidence, occupied];
-        args.extend(self.seen_left);
-        args.extend([width, height, map]);
-        args.push(Arg::Buffer(self.plan.confidence.unwrap_or(self.map)));
+        let confidence = Arg::Buffer(self.plan.confidence.unwrap_or(self.map));
+        let args = vec![evidence, rows, lines, width, height, map, confidence];
         let grid = [self.width.div_ceil(BLOCK_THREADS), self.height];
         self.launch("evidence", kernel, grid, [BLOCK_THREADS, 1], args);
     }

@@ -11,8 +11,8 @@
 //!
 //! There are three ways to aggregate. *Sweeps* are the fast one: the horizontal paths are stored while two
 //! sweeps run towards each other, and winners are selected after they pass each other. If a block of a sweep
-//! does not fit, and for 16 paths, one path after the other is added to sums of the whole picture. Without
-//! paths, costs are summed over windows.
+//! does not fit, and for 16 paths, all paths are added to sums of the whole picture. Without paths, costs are
+//! summed over windows.
 //!
 //! Coarser levels, with maps that support the costs of the finer ones, are matched before them in the same
 //! way (`levels.rs`).
@@ -123,7 +123,13 @@ mod tests {
         for (left_right, median, speckle, evidence, expected) in [
             (None, Median::Off, None, None, &["check_consistency"][..]),
             (Some(1), Median::Off, None, None, &["check_consistency"]),
-            (Some(1), Median::Off, None, evidence, &["check_consistency", "evidence", "supported"]),
+            (
+                Some(1),
+                Median::Off,
+                None,
+                evidence,
+                &["check_consistency", "evidence", "diagonals", "supported"],
+            ),
             (Some(1), Median::Three, None, None, &["check_consistency", "median"]),
             (None, Median::Off, speckle, None, &["check_consistency", "speckle_label"]),
             (
