@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(chosen(Verbosity::Quiet, None), "error,rustdds=off");
         assert!(chosen(Verbosity::Verbose(1), None).ends_with("stereod=debug"));
         assert!(chosen(Verbosity::Quiet, Some("stereod=trace")).ends_with("stereod=trace"));
-        assert_eq!(chosen(Verbosity::Quiet, Some(" ")), "error");
+        assert_eq!(chosen(Verbosity::Quiet, Some(" ")), "error,rustdds=off");
     }
 
     #[test]
