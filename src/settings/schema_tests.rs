@@ -90,7 +90,7 @@ fn wrong_values_get_what_is_right() {
     }
     assert_eq!(
         misfit("engine", "kind", "cude"),
-        "wrong value \"cude\" for `kind` in [engine]: expected one of `auto`, `cuda`, `cpu`; \
+        "wrong value \"cude\" for `kind` in [engine]: expected one of `auto`, `cuda`, `wgpu`, `cpu`; \
          did you mean `cuda`?"
     );
 }

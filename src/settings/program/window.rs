@@ -47,7 +47,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names(
         "view",
         "side-by-side",
-        &["disparity", "left", "side-by-side", "pair", "points", "confidence", "whitened"],
+        &["disparity", "left", "side-by-side", "pair", "right", "points", "confidence", "whitened"],
     )
     .help("View at the start.")
     .about(&[
@@ -55,6 +55,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         "The left image",
         "The left image, and the disparity in colours",
         "Both images, with lines along their rows",
+        "The right image",
         "The points in space",
         "The confidence: lighter is more certain",
         "The left image minus its background, with temporal = \"whiten\"",

@@ -1,4 +1,4 @@
-//! The stages of matching in order, as shaders, buffers and dispatches for pairs of a size. Files in `shaders/` have
+//! The stages of matching in order, as shaders, buffers and dispatches for pairs of a size. Files in `shaders/matching/` have
 //! the names of the stages of [`crate::matching`].
 
 use wgpu::{BindGroup, Buffer, BufferUsages, ComputePipeline};
