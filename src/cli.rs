@@ -111,7 +111,7 @@ Examples:
   stereod run --left 'left/%06d.png' --right 'right/%06d.png' --pictures out/
   stereod run --left /dev/video0 --right /dev/video2 --record out.mkv --segment 10min --keep 20GB
   stereod run --left /dev/video0 --right /dev/video2      two cameras (`stereod devices` lists them)
-  stereod run drive.mcap --record disparity.mkv           a recording of messages (`stereod info` lists topics)
+  stereod run drive.mcap --record disparity.mkv           a recording of messages
   stereod run --left raw0.mp4 --right raw1.mp4 --calibration rig.toml --depth --record depth.mkv
 
 Recorded files are matched completely: a slow output slows the job down and loses nothing. \

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time that a process may take to end: some machines are slow and busy.
 pub const LIMIT: Duration = Duration::from_secs(600);
@@ -38,11 +38,9 @@ pub fn outcome_of(Output { status, stdout, stderr }: Output) -> (i32, String, St
 
 /// Waits until `is_so`, for at most five minutes: some machines are slow and busy.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..30_000 {
-        if is_so() {
-            return;
-        }
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(300), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("waited in vain: {what}");
 }

@@ -36,9 +36,9 @@ fn maps(folder: &Path, source: &[&str], part: &[&str]) -> BTreeMap<String, Vec<u
     maps
 }
 
-/// Checks that parts of a source are the same maps as in the whole. `time` returns a pair's time in
-/// seconds after the first one.
-fn check(folder: &Path, source: &[&str], pairs: u64, time: impl Fn(u64) -> f64) {
+/// Checks that parts of a source are the same maps as in the whole, by the same names. `time` returns a pair's
+/// time in seconds after the first one. Returns the names.
+fn check(folder: &Path, source: &[&str], pairs: u64, time: impl Fn(u64) -> f64) -> Vec<String> {
     let whole = maps(folder, source, &[]);
     assert_eq!(whole.len() as u64, pairs);
     let middle = pairs - 12.max(pairs / 10);
@@ -56,14 +56,14 @@ fn check(folder: &Path, source: &[&str], pairs: u64, time: impl Fn(u64) -> f64) 
         (&counted, middle..middle + 2),
     ] {
         let part_of = maps(folder, source, part);
-        let expected: BTreeMap<_, _> = numbers
-            .map(|number| format!("{number:06}.png"))
-            .map(|name| (name.clone(), whole[&name].clone()))
-            .collect();
+        let of_part = whole.iter().take(numbers.end as usize).skip(numbers.start as usize);
+        let expected: BTreeMap<_, _> =
+            of_part.map(|(name, map)| (name.clone(), map.clone())).collect();
         let names = |maps: &BTreeMap<String, _>| maps.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&part_of), names(&expected), "{source:?} {part:?}");
         assert!(part_of == expected, "{source:?} {part:?}: maps differ from those of the whole");
     }
+    whole.into_keys().collect()
 }
 
 fn thirtieths(number: u64) -> f64 {
@@ -98,7 +98,10 @@ fn a_part_of_lossless_video_and_of_images() {
     // An image without a partner is no pair.
     std::fs::remove_file(folder.path().join("r016.pgm")).unwrap();
     let source = ["--left", "l%03d.pgm", "--right", "r%03d.pgm"];
-    check(folder.path(), &source, 39, |pair| thirtieths(if pair < 3 { pair } else { pair + 1 }));
+    let time = |pair| thirtieths(if pair < 3 { pair } else { pair + 1 });
+    let names = check(folder.path(), &source, 39, time);
+    // Maps have the numbers of their images.
+    assert_eq!(names[..4], ["000010.png", "000012.png", "000014.png", "000018.png"]);
 }
 
 #[test]

@@ -103,9 +103,9 @@ fn a_recording_is_moved_through_by_keys_and_by_mouse() {
     shown.moves("Home", 0);
     x.save("timeline-begin");
     shown.moves("period", 1);
-    shown.moves("Right", 2);
+    shown.moves("period", 2);
     shown.moves("comma", 1);
-    shown.moves("Left", 0);
+    shown.moves("comma", 0);
     shown.moves("comma", 0);
     shown.moves("End", PAIRS - 1);
     x.save("timeline-end");
@@ -134,7 +134,7 @@ fn a_recording_is_moved_through_by_keys_and_by_mouse() {
     shown.moves("period", middle + 1);
     shown.moves("period", middle + 2);
     shown.key("bracketright");
-    shown.key("r");
+    shown.key("a");
     x.save("timeline-marked");
     shown.key("space");
     let part = middle..=middle + 2;
@@ -178,7 +178,8 @@ fn settings_are_compared_on_one_pair() {
     shown.key("period");
     shown.moves("Home", 0);
     let (left, top, width, height) = x.geometry(&shown.window);
-    assert_eq!((width, height), (640, 480));
+    // The bar stands below the picture.
+    assert!(width == 640 && height > 480, "{width}x{height}");
     // Rows without text, banners and the handle of the line.
     let band = |screen: &image::RgbaImage, from: u32, to: u32| {
         image::imageops::crop_imm(screen, left + from, top + 255, to - from, 40).to_image()
