@@ -103,6 +103,7 @@ pub struct Statistics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few_disparities: Option<TooFew>,
     /// Warnings of the pair check, in their order; absent without one.
+    #[schemars(default)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Told>,
     /// Row alignment of the two views, if it was watched.
