@@ -182,7 +182,7 @@ def wait_for_frame(page):
     page.locator("#canvas[data-seq]").wait_for()
 
 
-def until(condition, seconds=15, what="the condition"):
+def until(condition, seconds=60, what="the condition"):
     """Polls; waits in a page would need eval, which the Content-Security-Policy forbids."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
