@@ -1,4 +1,4 @@
-// What the cost compares, for each pixel of an image (matching/cost.rs, matching/census.rs):
+// The features of each pixel of an image, which the cost compares (matching/cost.rs, matching/census.rs):
 // census: the descriptor; combined: the descriptor, then grey level and gradient + 255; ad: the grey level.
 
 @group(0) @binding(0) var<storage, read> image: array<u32>;

@@ -20,6 +20,7 @@ mod plan;
 pub(super) mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -82,11 +83,10 @@ pub struct WebGpuEngine {
     depth_from: Option<StereoGeometry>,
     values: Pool<i16>,
     confidences: Pool<u8>,
-    /// Room for the bits of valid masks, and whether the device has such.
-    masks: Vec<u32>,
-    masked: bool,
+    /// The valid masks on the device. Rectified pairs share theirs.
+    masks: [Option<Arc<Mask>>; 2],
     cpu: CpuOptions,
-    /// What matches since the device failed.
+    /// The engine that took over when the device failed.
     substitute: Option<CpuEngine>,
     _memory: Reserved,
 }
@@ -102,7 +102,7 @@ struct Clock {
 
 struct InFlight {
     pair: StereoPair,
-    /// Where the device puts the map; `None` without a device.
+    /// Buffer that receives the map, and the work to wait for; `None` without a device.
     output: Option<(Buffer, wgpu::SubmissionIndex)>,
     submitted: Instant,
     stages: Vec<StageTime>,
@@ -180,40 +180,19 @@ impl WebGpuEngine {
             depth_from: pairs.geometry,
             values: Pool::new(),
             confidences: Pool::new(),
-            masks: Vec::new(),
-            masked: false,
+            masks: [None, None],
             cpu,
             substitute: None,
             _memory: memory,
         })
     }
 
-    /// Enqueues the work for a rectified pair.
-    fn take(
-        &mut self,
-        in_flight: Preparing,
-        thresholds: Option<&[u32]>,
-        of_stream: Option<bool>,
-    ) -> anyhow::Result<()> {
-        let Preparing { pair, submitted, denoised, .. } = &in_flight;
-        let views = denoised.as_ref().map_or([&pair.left, &pair.right], |both| both.each_ref());
-        let output = match self.substitute {
-            Some(_) => None,
-            None => Some(self.enqueue(views, thresholds)?),
-        };
-        let submitted = *submitted;
-        let Preparing { pair, stages, denoised, whitened, report, .. } = in_flight;
-        self.queue.push_back(InFlight {
-            pair,
-            output,
-            submitted,
-            stages,
-            thresholds: thresholds.map(<[u32]>::to_vec),
-            denoised,
-            whitened,
-            report,
-            of_stream,
-        });
+    /// Takes a rectified pair.
+    fn take(&mut self, mut pair: InFlight) -> anyhow::Result<()> {
+        if self.substitute.is_none() {
+            pair.output = Some(self.enqueue(pair.views(), pair.thresholds.as_deref())?);
+        }
+        self.queue.push_back(pair);
         Ok(())
     }
 
@@ -230,7 +209,7 @@ impl WebGpuEngine {
         if let Some(thresholds) = thresholds {
             queue.write_buffer(&self.plan.thresholds, 0, bytemuck::cast_slice(thresholds));
         }
-        self.write_masks(views.map(Image::valid_mask));
+        self.write_masks(views.map(Image::shared_valid_mask));
 
         let output = self.outputs.pop().context("no memory for another pair in flight")?;
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
@@ -267,12 +246,11 @@ impl WebGpuEngine {
     }
 
     /// Lets the CPU engine match from now on, because the device failed.
-    fn give_up(&mut self, error: &anyhow::Error) -> anyhow::Result<()> {
+    fn give_up(&mut self, error: &anyhow::Error) -> anyhow::Result<&mut CpuEngine> {
         tracing::warn!("{error:#}; matching goes on on the CPU");
         let pairs = PairSpec::rectified(self.size.0, self.size.1);
         let of_device = Params { fill: None, ..self.params.of_still() };
-        self.substitute = Some(CpuEngine::new(&of_device, &pairs, self.cpu)?);
-        Ok(())
+        Ok(self.substitute.insert(CpuEngine::new(&of_device, &pairs, self.cpu)?))
     }
 
     /// Fails the device, as drivers do; for tests.
@@ -281,24 +259,24 @@ impl WebGpuEngine {
         self.gpu.device.destroy();
     }
 
-    fn write_masks(&mut self, masks: [Option<&Mask>; 2]) {
-        let is_masked = masks.iter().any(Option::is_some);
-        let pixels = self.size.0 * self.size.1;
-        if is_masked {
-            self.masks.clear();
-            self.masks.resize(1 + (2 * pixels).div_ceil(32), 0);
-            self.masks[0] = 1;
-            for (number, mask) in masks.into_iter().enumerate() {
-                for i in (0..pixels).filter(|&i| mask.is_none_or(|mask| mask.pixels()[i])) {
-                    let bit = number * pixels + i;
-                    self.masks[1 + bit / 32] |= 1 << (bit % 32);
-                }
-            }
-            self.gpu.queue.write_buffer(&self.plan.masks, 0, bytemuck::cast_slice(&self.masks));
-        } else if self.masked {
-            self.gpu.queue.write_buffer(&self.plan.masks, 0, &[0; 4]);
+    fn write_masks(&mut self, masks: [Option<Arc<Mask>>; 2]) {
+        let pointers = |masks: &[Option<Arc<Mask>>; 2]| {
+            masks.each_ref().map(|mask| mask.as_ref().map(Arc::as_ptr))
+        };
+        if pointers(&masks) == pointers(&self.masks) {
+            return;
         }
-        self.masked = is_masked;
+        let pixels = self.size.0 * self.size.1;
+        let mut words = vec![0u32; 1 + (2 * pixels).div_ceil(32)];
+        words[0] = u32::from(masks.iter().any(Option::is_some));
+        for (number, mask) in masks.iter().enumerate() {
+            for i in (0..pixels).filter(|&i| mask.as_ref().is_none_or(|mask| mask.pixels()[i])) {
+                let bit = number * pixels + i;
+                words[1 + bit / 32] |= 1 << (bit % 32);
+            }
+        }
+        self.gpu.queue.write_buffer(&self.plan.masks, 0, bytemuck::cast_slice(&words));
+        self.masks = masks;
     }
 
     /// Waits for the device, and returns the map and the confidence before the filters of the whole map.
@@ -349,6 +327,26 @@ impl WebGpuEngine {
 type Downloaded = (DisparityMap, Option<Image>, Option<Duration>);
 
 impl InFlight {
+    fn new(pair: StereoPair) -> Self {
+        Self {
+            pair,
+            output: None,
+            submitted: Instant::now(),
+            stages: Vec::new(),
+            thresholds: None,
+            denoised: None,
+            whitened: None,
+            report: None,
+            of_stream: None,
+        }
+    }
+
+    /// The images to match.
+    fn views(&self) -> [&Image; 2] {
+        let pair = || [&self.pair.left, &self.pair.right];
+        self.denoised.as_ref().map_or_else(pair, |both| both.each_ref())
+    }
+
     /// Matches the pair up to the filters of the whole map.
     fn match_on(&mut self, cpu: &mut CpuEngine) -> anyhow::Result<Downloaded> {
         let is_denoised = self.denoised.is_some();
@@ -368,23 +366,6 @@ impl InFlight {
         }
         self.stages.extend(matched.stages);
         Ok((matched.disparity, matched.confidence, None))
-    }
-}
-
-/// A pair before the device has it.
-struct Preparing {
-    pair: StereoPair,
-    submitted: Instant,
-    stages: Vec<StageTime>,
-    denoised: Option<[Image; 2]>,
-    whitened: Option<Whitened>,
-    report: Option<TemporalReport>,
-}
-
-impl Preparing {
-    fn new(pair: StereoPair) -> Self {
-        let submitted = Instant::now();
-        Self { pair, submitted, stages: Vec::new(), denoised: None, whitened: None, report: None }
     }
 }
 
@@ -435,38 +416,33 @@ impl Engine for WebGpuEngine {
     }
 
     fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
-        let mut preparing = Preparing::new(pair);
+        let mut taken = InFlight::new(pair);
         if let Some(rectifier) = &mut self.rectifier {
-            preparing.pair = rectifier.rectify(preparing.pair)?;
-            preparing.stages.push((RECTIFY, preparing.submitted.elapsed()));
+            taken.pair = rectifier.rectify(taken.pair)?;
+            taken.stages.push((RECTIFY, taken.submitted.elapsed()));
         }
-        let pair = &preparing.pair;
-        check_size(pair, self.size)?;
+        check_size(&taken.pair, self.size)?;
         let goes_on = self.params.keeps_state()
-            && self.continuity.goes_on(pair.timestamp, Thumbnail::of(&pair.left));
+            && self.continuity.goes_on(taken.pair.timestamp, Thumbnail::of(&taken.pair.left));
+        taken.of_stream = Some(goes_on);
         let began = Instant::now();
-        if let Some(passed) = self.whole.pass([&pair.left, &pair.right], goes_on)? {
-            preparing.stages.push((TEMPORAL, began.elapsed()));
-            preparing.report = Some(passed.report);
-            preparing.denoised = passed.denoised;
-            preparing.whitened = passed.whitened;
+        if let Some(passed) = self.whole.pass(taken.views(), goes_on)? {
+            taken.stages.push((TEMPORAL, began.elapsed()));
+            taken.report = Some(passed.report);
+            taken.denoised = passed.denoised;
+            taken.whitened = passed.whitened;
         }
-        self.take(preparing, None, Some(goes_on))
+        self.take(taken)
     }
 
     fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
         let Some(mut taken) = self.queue.pop_front() else { return Ok(None) };
-        let mut matched = None;
-        if self.substitute.is_none() {
-            match self.download(&mut taken) {
-                Ok(downloaded) => matched = Some(downloaded),
-                Err(error) => self.give_up(&error)?,
-            }
-        }
-        let (mut disparity, mut confidence, device_time) = match (matched, &mut self.substitute) {
-            (Some(matched), _) => matched,
-            (None, Some(cpu)) => taken.match_on(cpu)?,
-            (None, None) => bail!("no engine for the pair"),
+        let (mut disparity, mut confidence, device_time) = match &mut self.substitute {
+            Some(cpu) => taken.match_on(cpu)?,
+            None => match self.download(&mut taken) {
+                Ok(downloaded) => downloaded,
+                Err(error) => taken.match_on(self.give_up(&error)?)?,
+            },
         };
         let InFlight { pair, submitted, mut stages, denoised, .. } = taken;
         if let Some(goes_on) = taken.of_stream {
@@ -517,6 +493,6 @@ impl TileEngine for WebGpuEngine {
     fn submit_tile(&mut self, pair: StereoPair, thresholds: Option<&[u32]>) -> anyhow::Result<()> {
         check_thresholds(thresholds, self.levels)?;
         check_size(&pair, self.size)?;
-        self.take(Preparing::new(pair), thresholds, None)
+        self.take(InFlight { thresholds: thresholds.map(<[u32]>::to_vec), ..InFlight::new(pair) })
     }
 }

@@ -8,7 +8,7 @@ use super::device::{Gpu, may_have_gpu};
 use super::{WebGpuEngine, WebGpuOptions};
 use crate::engine::cuda::{Cache, Key};
 use crate::engine::{Engine, Options, PairSpec, Tiling};
-use crate::frame::{Image, StereoPair};
+use crate::frame::{Eye, Image, StereoPair};
 use crate::matching::Params;
 
 /// Pairs that an engine matches in a trial, after one that warms it up.
@@ -22,21 +22,20 @@ pub fn faster(
     pairs: &PairSpec,
     options: &Options,
 ) -> Box<dyn Engine> {
-    // Tiles are for the memory of the CPU; raw pairs need the memory of their sources.
+    // Tiles are for the memory of the CPU.
     if cpu.layout().is_some() || options.tiling != Tiling::Auto || !may_have_gpu() {
         return cpu;
     }
     let mut cpu = cpu;
-    match compare(&mut *cpu, params, pairs, options) {
-        Ok(Some(gpu)) => gpu,
-        Ok(None) => cpu,
-        Err(error) => {
+    compare(&mut *cpu, params, pairs, options)
+        .unwrap_or_else(|error| {
             tracing::debug!("using the CPU: {error:#}");
-            cpu
-        }
-    }
+            None
+        })
+        .unwrap_or(cpu)
 }
 
+/// The engine on a GPU if it is faster.
 fn compare(
     cpu: &mut dyn Engine,
     params: &Params,
@@ -53,17 +52,15 @@ fn compare(
         let engine = WebGpuEngine::new(params, pairs, WebGpuOptions::default(), options.cpu)?;
         Ok(Box::new(engine) as Box<dyn Engine>)
     };
-    match cache.load(&key).as_deref() {
-        Some(b"gpu") => return make().map(Some),
-        Some(_) => return Ok(None),
-        None => {}
+    let known = cache.load(&key);
+    if known.as_deref().is_some_and(|outcome| outcome != b"gpu") {
+        return Ok(None);
     }
-    // Both measure without the rectification, which is the same.
-    let rectified = PairSpec { rectifier: None, ..pairs.clone() };
-    let engine = WebGpuEngine::new(params, &rectified, WebGpuOptions::default(), options.cpu)?;
-    let on_gpu = time(&mut { engine }, pairs.size)?;
-    let mut on_cpu = crate::engine::cpu::CpuEngine::new(params, &rectified, options.cpu)?;
-    let on_cpu = time(&mut on_cpu, pairs.size)?;
+    let mut engine = make()?;
+    if known.is_some() {
+        return Ok(Some(engine));
+    }
+    let [on_gpu, on_cpu] = [time(&mut *engine, pairs)?, time(cpu, pairs)?];
     let is_faster = on_gpu < on_cpu;
     tracing::info!(
         "{} takes {:.1} ms for a pair of {size}, the CPU {:.1} ms",
@@ -72,11 +69,13 @@ fn compare(
         on_cpu.as_secs_f64() * 1e3
     );
     cache.store(&key, if is_faster { b"gpu" } else { b"cpu" });
-    is_faster.then(make).transpose()
+    Ok(is_faster.then_some(engine))
 }
 
-/// Time of a pair in a stream of random pairs.
-fn time(engine: &mut dyn Engine, (width, height): (usize, usize)) -> anyhow::Result<Duration> {
+/// Time of a pair in a stream of random pairs, which the engine forgets.
+fn time(engine: &mut dyn Engine, pairs: &PairSpec) -> anyhow::Result<Duration> {
+    let rectifier = pairs.rectifier.as_ref();
+    let sizes = Eye::BOTH.map(|eye| rectifier.map_or(pairs.size, |it| it.source_size(eye)));
     let mut state = 1u32;
     let mut random = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -85,7 +84,7 @@ fn time(engine: &mut dyn Engine, (width, height): (usize, usize)) -> anyhow::Res
     let mut began = Instant::now();
     let mut in_flight = 0;
     for number in 0..=PAIRS {
-        let [left, right] = [(); 2].map(|()| {
+        let [left, right] = sizes.map(|(width, height)| {
             let pixels = (0..width * height).map(|_| random()).collect();
             Image::from_vec(width, height, pixels)
         });
@@ -100,5 +99,7 @@ fn time(engine: &mut dyn Engine, (width, height): (usize, usize)) -> anyhow::Res
         }
     }
     while engine.collect()?.is_some() {}
-    Ok(began.elapsed() / PAIRS as u32)
+    let time = began.elapsed() / PAIRS as u32;
+    engine.restart()?;
+    Ok(time)
 }
