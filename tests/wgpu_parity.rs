@@ -26,8 +26,8 @@ use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
 use stereod_core::engine::{Engine, PairSpec};
 
 const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
-/// Buffers of a few rows, so that images have several bands.
-const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(200_000), ..WHOLE };
+/// Buffers of a few rows, so that images have several bands; a row of 300 pixels with 256 disparities fits.
+const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(400_000), ..WHOLE };
 const SHARED: WebGpuOptions = WebGpuOptions { subgroups: false, ..WHOLE };
 
 /// An engine, or `None` where this machine cannot have one.

@@ -22,13 +22,14 @@ REFUSED = ["WebSocket connection", "Failed to load"]
 STALL_S = float(os.environ.get("STEREOD_TEST_STALL_S", "8"))
 
 
-def colours_of(disparity, message):
-    """The page's colours of numbers in 1/16 px, in whole numbers; `message`: the program's table and limits."""
-    low, high = (round(limit * 16) for limit in message["colour_span"])
+def colours_of(disparity, header, page):
+    """The page's colours of numbers in 1/16 px of a frame, in whole numbers."""
+    low, high = (round(limit * 16) for limit in header["colour_span"])
+    table = texts(page, "knobs")[-1]["colours"]
     width = max(high - low, 1)
     entry = (np.clip(disparity.astype(int) - low, 0, width) * 255 + width // 2) // width
-    colours = np.array(message["colours"], "u1")[entry]
-    colours[disparity == UNKNOWN] = message["colours"][-1]
+    colours = np.array(table, "u1")[entry]
+    colours[disparity == UNKNOWN] = table[-1]
     return colours
 
 
@@ -128,8 +129,7 @@ def test_the_demo_scene_has_its_disparities_and_colours(program, open_page):
     page = open_page(program.url)
     page.keyboard.press("2")
     header, disparity, _ = pause(page)
-    message = texts(page, "knobs")[-1]
-    wanted = colours_of(disparity, message)
+    wanted = colours_of(disparity, header, page)
     got, name = saved_view(page)
     assert re.fullmatch(r"stereod-\d{6}-\d+\.\d{3}s-disparity\.png", name)
     assert np.array_equal(got, wanted)
@@ -140,7 +140,7 @@ def test_the_demo_scene_has_its_disparities_and_colours(program, open_page):
         found = []
         for i in range(9):
             x, y = place_of(page, column + i % 3, row + i // 3, header)
-            found.append(np.abs(shown[int(y), int(x)] - colours_of(possible, message).astype(int)).max(axis=1).min() <= 1)
+            found.append(np.abs(shown[int(y), int(x)] - colours_of(possible, header, page).astype(int)).max(axis=1).min() <= 1)
         # Single pixels may be unknown.
         assert sum(found) >= 6, (column, row, px, disparity[row:row + 3, column:column + 3] / 16)
     # The left image: the column is bright, the rear wall is not.
@@ -192,8 +192,8 @@ def test_the_painter_without_webgl_agrees(program, open_page):
             return kind === "webgl2" ? null : get.call(this, kind, ...more); };"""
     page = open_page(program.url, script=no_gl)
     page.keyboard.press("2")
-    _, disparity, _ = pause(page)
-    assert np.array_equal(saved_view(page)[0], colours_of(disparity, texts(page, "knobs")[-1]))
+    header, disparity, _ = pause(page)
+    assert np.array_equal(saved_view(page)[0], colours_of(disparity, header, page))
     assert page.locator('#views input[value="points"]').is_disabled()
     for view in ("1", "4", "5", "6"):
         page.keyboard.press(view)
@@ -536,8 +536,8 @@ def test_tuning_changes_the_run(run, open_page):
     page.keyboard.press("c")
     until(lambda: value_of(page, "colour.map") == "viridis")
     page.keyboard.press("2")
-    _, disparity, _ = pause(page)
-    assert np.array_equal(saved_view(page)[0], colours_of(disparity, texts(page, "knobs")[-1]))
+    header, disparity, _ = pause(page)
+    assert np.array_equal(saved_view(page)[0], colours_of(disparity, header, page))
 
 
 def test_the_recording_is_switched(run, open_page):

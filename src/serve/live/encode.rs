@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use stereod_core::frame::{Matched, StereoGeometry};
+use super::Newest;
+use stereod_core::frame::StereoGeometry;
 use stereod_io::sink::messages::{jpeg, sampled};
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
@@ -16,7 +17,8 @@ use stereod_io::sink::messages::{jpeg, sampled};
 /// Numbers are stored as their differences from the row above, the low bytes before the high ones,
 /// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
 /// the bytes that plain numbers need.
-pub fn message(frame: &Matched, step: usize, right: bool, start: Instant) -> Result<Bytes> {
+pub fn message(newest: &Newest, step: usize, right: bool, start: Instant) -> Result<Bytes> {
+    let frame = &newest.frame;
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
     let picture = jpeg(&frame.pair.left, step)?;
@@ -41,6 +43,7 @@ pub fn message(frame: &Matched, step: usize, right: bool, start: Instant) -> Res
         "disparity": disparity.len(),
         "confidence": confidence.len(),
         "right": right.len(),
+        "colour_span": newest.span,
         "range": [map.range().min, map.range().count],
         "captured": ms_since(start, frame.pair.arrived),
         "latency_ms": frame.latency().as_secs_f64() * 1000.0,
@@ -101,8 +104,10 @@ fn unix_ms() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use stereod_core::frame::{DisparityMap, DisparityRange, Image, StereoPair};
+    use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
     use stereod_core::pool::Pooled;
 
     #[test]
@@ -114,8 +119,10 @@ mod tests {
         let map = DisparityMap::new(width, height, range, Pooled::unpooled(values.clone()));
         let mut frame = Matched::new(StereoPair::of_stills(eye(), eye()), map);
         frame.confidence = Some(Image::from_fn(width, height, |x, _| x as u8));
+        let start = frame.pair.arrived;
+        let newest = Newest::new(0, Arc::new(frame), (-2.0, 37.0));
         for step in [1, 2, 4] {
-            let message = message(&frame, step, step == 2, frame.pair.arrived).unwrap();
+            let message = message(&newest, step, step == 2, start).unwrap();
             let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
             let header: serde_json::Value =
                 serde_json::from_slice(&message[4..4 + length]).unwrap();

@@ -14,7 +14,7 @@ mod text;
 mod viewers;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -27,10 +27,9 @@ use stereod_core::clock::CaptureClock;
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
-use stereod_core::thread::locked;
 use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
-use stereod_io::sink::colouring::{Colouring, LiveColouring};
+use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::messages::{TOPICS, stamp};
 pub use viewers::Ending;
 use viewers::{Answer, Viewers};
@@ -77,7 +76,6 @@ struct Shared {
     newest: watch::Sender<Option<Arc<Newest>>>,
     tuned: watch::Sender<Tuned>,
     saved: watch::Sender<Option<Result<String, String>>>,
-    colours: Mutex<Option<ColourScale>>,
     viewers: Viewers,
     encoders: Workers,
     makers: Workers,
@@ -93,6 +91,8 @@ struct Newest {
     /// Its number among the pairs for the page, from 0.
     number: u64,
     frame: Arc<Matched>,
+    /// Disparities of the first and the last colour, in pixels.
+    span: (f32, f32),
     /// In each size, without the right image and with it.
     encoded: [[OnceCell<Encoded>; 2]; SCALES.len()],
     messages: [OnceCell<Encoded>; TOPICS.len()],
@@ -102,10 +102,15 @@ struct Newest {
 type Encoded = Result<Bytes, String>;
 
 impl Newest {
+    fn new(number: u64, frame: Arc<Matched>, span: (f32, f32)) -> Self {
+        let (encoded, messages) = Default::default();
+        Self { number, frame, span, encoded, messages }
+    }
+
     /// Returns the message for the page, which is encoded if no client has asked for it before.
     async fn for_page(self: &Arc<Self>, live: &Live, size: usize, right: bool) -> Encoded {
         let (newest, start) = (self.clone(), live.0.start);
-        let encode = move || encode::message(&newest.frame, SCALES[size], right, start);
+        let encode = move || encode::message(&newest, SCALES[size], right, start);
         self.encoded[size][usize::from(right)].get_or_init(|| live.encode(encode)).await.clone()
     }
 
@@ -134,7 +139,6 @@ impl Live {
             newest: watch::Sender::new(None),
             tuned,
             saved: watch::Sender::new(None),
-            colours: Mutex::default(),
             viewers: Viewers::default(),
             encoders: Workers::new(ENCODED),
             makers: Workers::new(MADE),
@@ -167,12 +171,6 @@ impl Live {
         let newest = tuned.borrow_and_update();
         (newest.clone(), self.0.viewers.take_answers(client))
     }
-
-    fn colours(&self) -> (Colouring, [f32; 2]) {
-        let colouring = self.0.source.colouring.get();
-        let scale = locked(&self.0.colours);
-        (colouring, scale.as_ref().map_or([0.0, 1.0], |scale| scale.limits().into()))
-    }
 }
 
 impl Viewer for Live {
@@ -193,11 +191,12 @@ impl Viewer for Live {
 pub struct LiveSink {
     live: Live,
     taken: u64,
+    scale: Option<ColourScale>,
 }
 
 impl LiveSink {
     pub fn new(live: Live) -> Self {
-        Self { live, taken: 0 }
+        Self { live, taken: 0, scale: None }
     }
 }
 
@@ -212,17 +211,15 @@ impl Sink for LiveSink {
             return Ok(());
         }
         let colouring = shared.source.colouring.get();
-        let mut scale = locked(&shared.colours);
         let range = frame.disparity.range();
-        if scale.as_ref().is_none_or(|scale| !scale.is_of(colouring.span, range)) {
-            *scale = Some(ColourScale::new(colouring.span, range));
-        }
-        scale.iter_mut().for_each(|scale| scale.update(&frame.disparity, frame.pair.timestamp));
-        drop(scale);
-        let (encoded, messages) = Default::default();
-        let (number, frame) = (self.taken, frame.clone());
+        let mut scale = (self.scale.take())
+            .filter(|scale| scale.is_of(colouring.span, range))
+            .unwrap_or_else(|| ColourScale::new(colouring.span, range));
+        scale.update(&frame.disparity, frame.pair.timestamp);
+        let span = scale.limits();
+        self.scale = Some(scale);
+        let newest = Newest::new(self.taken, frame.clone(), span);
         self.taken += 1;
-        let newest = Newest { number, frame, encoded, messages };
         shared.newest.send_replace(Some(Arc::new(newest)));
         Ok(())
     }

@@ -75,13 +75,11 @@ pub fn hello(live: &Live, may_change: bool) -> String {
     hello.to_string()
 }
 
-/// Adds the colours from far to near, the colour of unknown pixels behind them, and the disparities of the ends.
+/// Adds the colours from far to near, and the colour of unknown pixels behind them.
 fn add_colours(live: &Live, message: &mut Value) {
-    let (colouring, span) = live.colours();
-    let colours: Vec<_> =
-        colouring.map.table().iter().copied().chain([colouring.map.unknown()]).collect();
+    let map = live.0.source.colouring.get().map;
+    let colours: Vec<_> = map.table().iter().copied().chain([map.unknown()]).collect();
     message["colours"] = json!(colours);
-    message["colour_span"] = json!(span);
 }
 
 pub fn knobs(live: &Live, tuned: &Tuned, answers: &[Answer]) -> String {
@@ -134,14 +132,12 @@ pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection
     let is_recording = !source.control.suspend_recording.is_set();
     let outputs: Vec<_> = source.files.iter().map(|path| path.display().to_string()).collect();
     let recording = json!({ "on": is_recording, "outputs": outputs });
-    let (_, span) = live.colours();
     let viewers = live.0.viewers.list(connection.id());
     let mut message = json!({
         "type": "status",
         "newest": newest.map(|arrived| ms_since(live.0.start, arrived)),
         "paused": source.control.pause.is_set(),
         "recording": (!source.files.is_empty()).then_some(recording),
-        "colour_span": span,
         "client": client,
         // Others need not know who looks.
         "viewers": connection.rights.may_change.then_some(viewers),

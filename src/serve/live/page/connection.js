@@ -83,7 +83,7 @@ function receive(message) {
       times.length = 0;
       complain(null);
       setState("live", "Connected");
-      setColours(message.colours, message.colour_span);
+      setColours(message.colours, state.span);
       text($("source"), message.source);
       $("source").title = message.source + ", stereod " + message.version;
       document.title = "stereod: " + message.source;
@@ -95,7 +95,6 @@ function receive(message) {
     case "status":
       if (state.status?.paused && state.frame) state.frame.waited = performance.now();
       state.status = message;
-      if (message.colour_span) setColours(state.colours, message.colour_span);
       send({ type: "clock", at: performance.now() });
       showStatus();
       break;
@@ -103,7 +102,7 @@ function receive(message) {
       takeTime(message);
       break;
     case "knobs":
-      setColours(message.colours, message.colour_span);
+      setColours(message.colours, state.span);
       takeKnobs(message);
       updateControls();
       break;

@@ -33,6 +33,7 @@ async function decodeNext() {
       state.frame?.image.close();
       state.frame?.right?.close();
       state.frame = next;
+      if (String(next.header.colour_span) !== String(state.span)) setColours(state.colours, next.header.colour_span);
       state.painter.setFrame();
       // A hidden page has no animation frames, so that it gets no images.
       if (hidden) await new Promise((done) => requestAnimationFrame(done));
@@ -94,7 +95,6 @@ function drawn(header) {
   const now = Date.now();
   drawnTimes.push(now);
   while (drawnTimes.length > 1 && drawnTimes[0] < now - 3000) drawnTimes.shift();
-  if (header.colour_span) setColours(state.colours, header.colour_span);
   complain(null);
   const calibrated = JSON.stringify(header.geometry);
   if (calibrated !== calibratedBefore) {

@@ -4,9 +4,9 @@ import { gridWords, placeOf, pointAt } from "./points.js";
 
 let dirty = true;
 
-export function setColours(table, limits) {
-  if (table) state.colours = table;
-  if (limits) state.span = limits;
+export function setColours(table, span) {
+  state.colours = table;
+  state.span = span;
   state.painter.setColours();
   const ramp = $("ramp").getContext("2d");
   const pixels = ramp.createImageData(256, 1);
