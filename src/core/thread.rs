@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_thread_that_cannot_be_started_is_no_mistake_of_the_program() {
         require_spare(3).unwrap();
-        let error = explain(io::Error::from_raw_os_error(libc::EAGAIN)).to_string();
+        let error = explain(io::ErrorKind::WouldBlock.into()).to_string();
         assert!(error.contains("ulimit -u"), "{error}");
         let panic = || panic!("failed to spawn thread: Os {{ code: 11 }}");
         let broken = guarded("the source", panic).map(|()| 5).unwrap_err().to_string();

@@ -4,12 +4,12 @@
 //! a run never starts, and a planted link is never written through. A killed program may leave
 //! `.NAME.stereod-XXXXXX.part`, which the next program that [claims](super::claim) the same output removes.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use tempfile::TempPath;
 
 use super::target::{Target, explain, folder_of, target};
@@ -78,9 +78,9 @@ impl NewFile {
     fn stream(path: &Path) -> Result<Self> {
         use std::os::unix::fs::FileTypeExt;
         let shown = path.display();
-        let about = fs::metadata(path).map_err(|error| explain(path, &error))?;
+        let about = path.metadata().map_err(|error| explain(path, &error))?;
         if about.file_type().is_socket() {
-            bail!("cannot write {shown}: it is a socket; name a file");
+            anyhow::bail!("cannot write {shown}: it is a socket; name a file");
         }
         let file = open(OpenOptions::new().write(true), path, true);
         let mut file = file.map_err(|error| match error.raw_os_error() {
@@ -90,9 +90,11 @@ impl NewFile {
             _ => explain(path, &error),
         })?;
         if about.file_type().is_fifo()
-            && matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
+            && matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
         {
-            bail!("cannot write {shown}: another run writes into this pipe; name another one");
+            anyhow::bail!(
+                "cannot write {shown}: another run writes into this pipe; name another one"
+            );
         }
         wait_for_room(&file).map_err(|error| explain(path, &error))?;
         let seeks = file.stream_position().is_ok();
@@ -177,6 +179,8 @@ pub fn open(options: &mut OpenOptions, path: &Path, follow: bool) -> io::Result<
         let no_link = if follow { 0 } else { libc::O_NOFOLLOW };
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK | no_link);
     }
+    #[cfg(not(unix))]
+    let _ = follow;
     options.open(path)
 }
 
@@ -197,22 +201,21 @@ fn wait_for_room(file: &File) -> io::Result<()> {
 /// this user may; the rest is skipped.
 fn take_over(file: &File, earlier: &Metadata) {
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let _ = std::os::unix::fs::fchown(file, Some(earlier.uid()), Some(earlier.gid()));
-    }
-    let mut permissions = earlier.permissions();
-    // The setuid and setgid bits were granted to the earlier content.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        permissions.set_mode(permissions.mode() & 0o777);
-    }
+    let permissions = {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        let _ = fchown(file, Some(earlier.uid()), Some(earlier.gid()));
+        // The setuid and setgid bits were granted to the earlier content.
+        PermissionsExt::from_mode(earlier.mode() & 0o777)
+    };
+    #[cfg(not(unix))]
+    let permissions = earlier.permissions();
     let _ = file.set_permissions(permissions);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {

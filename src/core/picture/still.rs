@@ -377,7 +377,7 @@ mod tests {
             let error = format!("{:#}", read_still(&path, Tone::Local).unwrap_err());
             assert!(error.contains(name) && error.contains(words), "{error}");
         };
-        fails("missing.png", None, "No such file");
+        fails("missing.png", None, "(os error 2)");
         fails("", None, "is a folder");
         fails("empty.png", Some(b""), "is empty");
         fails("text.png", Some(b"not a picture at all"), "no PNG, JPEG");

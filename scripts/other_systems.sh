@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Checks what of stereod the compiler takes for macOS and Windows, and runs the library's tests for Windows under Wine.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+    cat <<'END'
+Usage: scripts/other_systems.sh [--wine]
+
+Compiles without linking: for macOS (ARM64) the program, the library and the Python package, for Windows (x86-64) the
+library and the Python package. Python with venv is needed; Rust's targets are added with rustup.
+
+  --wine  also builds the library's tests for Windows and runs them under Wine (Debian's gcc-mingw-w64-x86-64 and
+          wine64)
+END
+}
+
+wine=no
+for argument in "$@"; do
+    case $argument in
+        --wine) wine=yes ;;
+        -h | --help) usage; exit 0 ;;
+        *) usage >&2; exit 2 ;;
+    esac
+done
+
+mac=aarch64-apple-darwin windows=x86_64-pc-windows-gnu
+rustup target add "$mac" "$windows"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+tools=$target/python-tools
+if [[ ! -x $tools/bin/python ]]; then python3 -m venv "$tools"; fi
+"$tools/bin/pip" install --quiet --disable-pip-version-check ziglang
+# A C compiler for macOS, for the C code of a dependency: clang's names of the system are not zig's.
+mkdir -p "$target/other-systems"
+cat >"$target/other-systems/cc" <<END
+#!/usr/bin/env bash
+others=()
+for argument in "\$@"; do
+    case \$argument in --target=* | -mmacosx* | -arch | arm64) ;; *) others+=("\$argument") ;; esac
+done
+exec "$tools/bin/python" -m ziglang cc -target aarch64-macos "\${others[@]}"
+END
+chmod +x "$target/other-systems/cc"
+export CC_aarch64_apple_darwin=$target/other-systems/cc PKG_CONFIG_ALLOW_CROSS=1
+library=(--locked -p stereod-core -F stereod-core/image -F stereod-core/wgpu)
+cargo check "${library[@]}" -p stereod -p stereod-python --target "$mac"
+cargo check "${library[@]}" -p stereod-python --target "$windows"
+if [[ $wine == no ]]; then exit; fi
+
+built=$target/$windows/debug/deps
+mkdir -p "$built"
+# Wine before version 9 lacks the one function of this library.
+printf '%s\n' '#include <windows.h>' '#include <ntsecapi.h>' \
+    '__declspec(dllexport) BOOL ProcessPrng(PBYTE p, SIZE_T n) { return RtlGenRandom(p, n); }' |
+    x86_64-w64-mingw32-gcc -shared -xc - -o "$built/bcryptprimitives.dll" -ladvapi32
+command -v wine64 >/dev/null || PATH=$PATH:/usr/lib/wine
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 WINEDEBUG=-all WINEPREFIX=$target/other-systems/wine
+cargo test "${library[@]}" --lib --target "$windows"
