@@ -155,8 +155,14 @@ setup_rust() {
     fi
     state="Rust is missing"
     if [[ -n $found ]]; then state="Rust $found is too old"; fi
-    local install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
-    if command -v rustup >/dev/null; then install="rustup update stable && rustup default stable"; fi
+    local packaged=no install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    if command -v rustup >/dev/null; then
+        install="rustup update stable && rustup default stable"
+    elif apt-cache show rustup >/dev/null 2>&1; then # Debian 13, Ubuntu 24.04 and later
+        packaged=yes install="apt-get install rustup && rustup default stable"
+    elif ! command -v curl >/dev/null && command -v apt-get >/dev/null; then
+        install="apt-get install curl ca-certificates && $install"
+    fi
     if [[ $rust == no && $check == no && -t 0 && -t 1 ]]; then
         say "$state; $wanted or newer is needed. It can be installed now, for this user only, with"
         say "  $install"
@@ -170,12 +176,16 @@ setup_rust() {
         echo "or let scripts/setup.sh --rust do so." >&2
         return 1
     fi
+    if [[ $packaged == yes ]]; then as_root apt-get install --yes --no-install-recommends rustup; fi
     if command -v rustup >/dev/null; then
-        say "updating Rust with rustup"
-        rustup toolchain install stable --profile minimal --component clippy,rustfmt
+        say "installing or updating Rust with rustup for this user"
+        rustup toolchain install stable --no-self-update --profile minimal --component clippy,rustfmt
         rustup default stable
     else
         say "installing Rust with rustup for this user (~/.cargo, ~/.rustup)"
+        if ! command -v curl >/dev/null && command -v apt-get >/dev/null; then
+            as_root apt-get install --yes --no-install-recommends curl ca-certificates
+        fi
         command -v curl >/dev/null || fail "curl is needed for that; install it and start again"
         local script
         script=$(mktemp)
