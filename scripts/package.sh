@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Debian package of this checkout: target/debian/stereod_VERSION_ARCHITECTURE.deb.
+# Builds the Debian package of this checkout, target/debian/stereod_VERSION_ARCHITECTURE.deb, and one with its debug symbols.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -7,7 +7,8 @@ usage() {
     cat <<'END'
 Usage: scripts/package.sh [--arm64] [--try]
 
-Builds target/debian/stereod_*.deb with cargo-deb, which is installed with Cargo if it is missing.
+Builds target/debian/stereod_*.deb and stereod-dbgsym_*.ddeb (debug symbols) with cargo-deb, which is installed with
+Cargo if it is missing.
 
   --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
   --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
@@ -26,7 +27,7 @@ for argument in "$@"; do
 done
 
 cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
-deb=(cargo deb --locked --no-build --output target/debian/)
+deb=(cargo deb --locked --no-build --dbgsym --output target/debian/)
 emulator=()
 if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
     cargo build --release --locked --features ros2
@@ -43,7 +44,8 @@ else
         mount --bind "$1/usr/lib/aarch64-linux-gnu" /usr/lib/aarch64-linux-gnu
         mount --bind "$1/var/lib/dpkg" /var/lib/dpkg
         shift
-        exec "$@"' - "$other" "${deb[@]}" --target aarch64-unknown-linux-gnu)
+        exec "$@"' - "$other" env STRIP_aarch64-linux-gnu=aarch64-linux-gnu-strip \
+        OBJCOPY_aarch64-linux-gnu=aarch64-linux-gnu-objcopy "${deb[@]}" --target aarch64-unknown-linux-gnu)
 fi
 made=target/package
 rm -rf "$made"
@@ -53,7 +55,8 @@ stereod=("${emulator[@]}" "$built/stereod")
 "${stereod[@]}" completions bash >"$made/stereod.bash"
 "${stereod[@]}" completions zsh >"$made/_stereod"
 "${stereod[@]}" completions fish >"$made/stereod.fish"
-rm -f target/debian/stereod_*_"$architecture".deb
+scripts/licences.py --features ros2 >"$made/licences.txt"
+rm -f target/debian/stereod{,-dbgsym}_*_"$architecture".*deb
 "${deb[@]}"
 package=$(echo target/debian/stereod_*_"$architecture".deb)
 # cargo-deb only warns where it does not find the libraries' packages; and a program that took what is private in

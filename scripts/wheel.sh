@@ -33,6 +33,8 @@ if [[ ${1:-} != --test ]]; then
         done
     fi
     install_tools 'maturin>=1.9,<2' ziglang
+    mkdir -p target/licences
+    scripts/licences.py --package stereod-python >target/licences/crates.txt
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
     for triple in $triples; do
         "$tools/bin/maturin" build --release --zig --compatibility manylinux_2_28 --target "$triple" \
