@@ -28,6 +28,7 @@ pub enum Action {
     Status,
     Overlay,
     FullScreen,
+    Devices,
     Help,
     Quit,
     /// Leaves the full screen, else quits.
@@ -100,7 +101,7 @@ const fn row(
 
 use Group::{Files, Playback, Tuning, Views};
 
-pub const KEYS: [Row; 31] = [
+pub const KEYS: [Row; 32] = [
     row(Views, On::Both, &[("l", Action::NextView)], "next view"),
     row(
         Views,
@@ -142,6 +143,7 @@ pub const KEYS: [Row; 31] = [
     ),
     row(Views, On::Window, &[("o", Action::Overlay)], "bar and figures on, off"),
     row(Views, On::Both, &[("f", Action::FullScreen)], "full screen"),
+    row(Views, On::Window, &[("v", Action::Devices)], "devices of this machine"),
     row(Views, On::Both, &[("h", Action::Help), ("?", Action::Help)], "this help"),
     row(Views, On::Window, &[("q", Action::Quit), ("Escape", Action::Leave)], "quit"),
     row(Playback, On::Both, &[(" ", Action::Pause)], "pause, play"),

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::{Error, load, print};
 use crate::cli::{DevicesArgs, FlagLayer};
-use stereod_core::engine::cpu::CpuEngine;
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::cuda::{self, DeviceInfo, Nvrtc, Size, Unusable};
 use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::matching::params::Params;
 use stereod_io::source::{gst, v4l2};
 
 struct Listed {
@@ -33,20 +34,36 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
     }
     let cpu = loaded.settings.engine.options().cpu;
     let cpu = CpuEngine::new(&loaded.params, &PairSpec::rectified(1, 1), cpu)?.description();
-    let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
-    let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
-    let driver = cuda::driver_version();
-    let graphics = graphics();
     if args.json {
+        let (driver, nvrtc, devices) = cuda_devices();
         let mut all = as_json(&driver, &nvrtc, &devices, &cpu);
-        all["wgpu"] = graphics.iter().map(graphics_as_json).collect();
+        all["wgpu"] = graphics().iter().map(graphics_as_json).collect();
         all["cameras"] = cameras::as_json(&found);
         all["elements"] = cameras::elements_as_json(&others);
         return print(format!("{all}\n"));
     }
-    let engines = as_text(&driver, &nvrtc, &devices, &cpu) + &others_as_text(&graphics);
-    let listed = cameras::as_text(&found, &others, args.controls);
-    print(format!("{engines}{listed}"))
+    print(engines(&cpu) + &cameras::as_text(&found, &others, args.controls))
+}
+
+fn cuda_devices() -> (Answer<cuda::Version>, Answer<cuda::Version>, Answer<Vec<Listed>>) {
+    let devices = cuda::list().map(|devices| devices.into_iter().map(look_at).collect());
+    let nvrtc = Nvrtc::find().map(Nvrtc::version).map_err(Unusable::from);
+    (cuda::driver_version(), nvrtc, devices)
+}
+
+/// Lists the engines for people.
+fn engines(cpu: &str) -> String {
+    let (driver, nvrtc, devices) = cuda_devices();
+    as_text(&driver, &nvrtc, &devices, cpu) + &others_as_text(&graphics())
+}
+
+/// The list of the command for people, with the usual settings.
+#[cfg(feature = "window")]
+pub fn text() -> String {
+    let cpu = CpuEngine::new(&Params::default(), &PairSpec::rectified(1, 1), CpuOptions::default());
+    let cpu = cpu.map_or_else(|error| error.to_string(), |cpu| cpu.description());
+    let others = gst::find_cameras().unwrap_or_default();
+    engines(&cpu) + &cameras::as_text(&v4l2::list(), &others, false)
 }
 
 /// A device of the wgpu engine: name, API and driver, whether it is the CPU in truth.

@@ -20,6 +20,7 @@ use winit::window::Fullscreen;
 
 use super::bar;
 use super::event_loop::{Content, Shell};
+use super::help::Sheet;
 use super::options::View;
 use super::orbit::Orbit;
 use super::panel::Panel;
@@ -93,7 +94,7 @@ pub(crate) struct App {
     overlay: bool,
     view_before: View,
     histograms: bool,
-    help: bool,
+    sheet: Option<Sheet>,
     ended: bool,
     failure: Option<String>,
     notice: Option<Notice>,
@@ -136,7 +137,7 @@ impl App {
             overlay: true,
             view_before: View::Disparity,
             histograms: false,
-            help: false,
+            sheet: None,
             ended: false,
             failure: None,
             notice: None,
@@ -183,7 +184,7 @@ impl App {
     fn key(&mut self, event: &KeyEvent) -> ControlFlow<()> {
         if !event.state.is_pressed()
             || self.panel_takes(&event.logical_key)
-            || self.help_takes(&event.logical_key)
+            || self.sheet_takes(&event.logical_key)
         {
             return ControlFlow::Continue(());
         }
@@ -259,9 +260,10 @@ impl App {
             Action::WriteSettings => self.write_settings(),
             Action::FullScreen => self.toggle_full_screen(),
             Action::Overlay => self.overlay = !self.overlay,
+            Action::Devices => self.toggle_devices(),
             Action::Help => {
-                self.help = !self.help;
-                self.overlay |= self.help;
+                self.sheet = self.sheet.take().is_none().then_some(Sheet::Help);
+                self.overlay |= self.sheet.is_some();
             }
             Action::Nearer => self.approach(1.5),
             Action::Farther => self.approach(-1.5),
@@ -314,16 +316,27 @@ impl App {
         self.cursor = Some((x + across * pixel, y + down * pixel)).filter(|&at| pane.contains(at));
     }
 
-    /// Reports whether the panel is on the screen: the help takes its place.
+    /// Reports whether the panel is on the screen: a sheet takes its place.
     fn shows_panel(&self) -> bool {
-        self.panel.open && !self.help
+        self.panel.open && self.sheet.is_none()
     }
 
-    /// Closes the help at the press of Escape, which otherwise quits.
-    fn help_takes(&mut self, key: &Key) -> bool {
-        let is_closed = self.help && *key == Key::Named(NamedKey::Escape);
+    /// Shows the machine's devices, which another thread lists.
+    fn toggle_devices(&mut self) {
+        let is_shown = matches!(self.sheet, Some(Sheet::Devices(_)));
+        self.sheet = (!is_shown).then(|| Sheet::Devices("looking for devices …".into()));
+        self.overlay |= !is_shown;
+        if !is_shown {
+            let (remote, list) = (self.shell.remote.clone(), self.shell.options.devices);
+            std::thread::spawn(move || remote.wake(Wake::Devices(list())));
+        }
+    }
+
+    /// Closes the sheet at the press of Escape, which otherwise quits.
+    fn sheet_takes(&mut self, key: &Key) -> bool {
+        let is_closed = self.sheet.is_some() && *key == Key::Named(NamedKey::Escape);
         if is_closed {
-            self.help = false;
+            self.sheet = None;
             self.shell.request_redraw();
         }
         is_closed
@@ -476,8 +489,10 @@ impl Content for App {
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
-            WindowEvent::MouseInput { state, .. } if self.help && !self.is_over_bar() => {
-                self.help = !state.is_pressed();
+            WindowEvent::MouseInput { state, .. }
+                if self.sheet.is_some() && !self.is_over_bar() =>
+            {
+                self.sheet.take_if(|_| state.is_pressed());
                 self.shell.request_redraw();
             }
             WindowEvent::MouseInput { state, button, .. } if state.is_pressed() => {
@@ -538,6 +553,11 @@ impl Content for App {
             Wake::Ended => self.ended = true,
             Wake::Failed(message) => self.failure = Some(message),
             Wake::Saved(message) => self.notify(message),
+            Wake::Devices(text) => {
+                if let Some(Sheet::Devices(shown)) = &mut self.sheet {
+                    *shown = text;
+                }
+            }
             Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Camera(place, report) => self.panel.cameras.report(place, *report),
             Wake::Close | Wake::Graphics => (),

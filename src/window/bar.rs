@@ -6,6 +6,7 @@ use egui::{
     vec2,
 };
 
+use super::help::Sheet;
 use super::options::View;
 use super::overlay::{OverlayContent, colour_bar, describe, figures};
 use super::style::{BRIGHT, DIM, MARGIN, TEXT};
@@ -136,8 +137,10 @@ fn buttons(ui: &mut Ui, content: &OverlayContent) -> Option<Action> {
     );
     button(ui, Action::Tune, "Tuning", false);
     button(ui, Action::Status, "Status", content.histograms.is_some());
+    let devices = matches!(content.sheet, Some(Sheet::Devices(_)));
+    button(ui, Action::Devices, "Devices", devices);
     button(ui, Action::FullScreen, "Full screen", false);
-    button(ui, Action::Help, "?", content.help);
+    button(ui, Action::Help, "?", content.sheet == Some(Sheet::Help));
     let name =
         VIEWS.iter().find(|(_, view, _)| *view == bar.view).map_or("View", |(.., name)| name);
     ComboBox::from_id_salt("view").selected_text(name).width(92.0).show_ui(ui, |ui| {

@@ -1,4 +1,4 @@
-//! The sheet with all keys.
+//! The sheets in front of the images: all keys, and the machine's devices.
 
 use std::sync::Arc;
 
@@ -17,21 +17,50 @@ const KEY: Color32 = Color32::from_rgb(130, 200, 255);
 /// A text and its place on the sheet.
 type Placed = (egui::Pos2, Arc<Galley>);
 
-/// Paints the sheet in the middle of a dimmed view.
-pub(super) fn paint(painter: &Painter) {
-    let area = painter.clip_rect();
-    painter.rect_filled(area, 0.0, Color32::from_black_alpha(150));
-    let fits = |size: &f32| {
-        let (texts, extent) = lay_out(painter, *size);
-        (extent.x <= area.width() && extent.y <= area.height()).then_some((texts, extent))
-    };
-    let sheet = SIZES.iter().find_map(fits);
-    let (texts, extent) = sheet.unwrap_or_else(|| lay_out(painter, SIZES[SIZES.len() - 1]));
-    let rect = Align2::CENTER_CENTER.align_size_within_rect(extent, area);
-    painter.rect_filled(rect, 6.0, Color32::from_rgba_unmultiplied(16, 18, 22, 250));
-    for (at, galley) in texts {
-        painter.galley(rect.min + at.to_vec2(), galley, BRIGHT);
+/// A sheet in front of the images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sheet {
+    Help,
+    /// A list of the machine's devices.
+    Devices(String),
+}
+
+impl Sheet {
+    /// Paints the sheet in the middle of a dimmed view.
+    pub(super) fn paint(&self, painter: &Painter) {
+        let area = painter.clip_rect();
+        painter.rect_filled(area, 0.0, Color32::from_black_alpha(150));
+        let lay_out = |size| match self {
+            Sheet::Help => lay_out(painter, size),
+            Sheet::Devices(text) => lay_out_text(painter, text, size),
+        };
+        let fits = |size: &f32| {
+            let (texts, extent) = lay_out(*size);
+            (extent.x <= area.width() && extent.y <= area.height()).then_some((texts, extent))
+        };
+        let sheet = SIZES.iter().find_map(fits);
+        let (texts, extent) = sheet.unwrap_or_else(|| lay_out(SIZES[SIZES.len() - 1]));
+        let rect = Align2::CENTER_CENTER.align_size_within_rect(extent, area);
+        painter.rect_filled(rect, 6.0, Color32::from_rgba_unmultiplied(16, 18, 22, 250));
+        for (at, galley) in texts {
+            painter.galley(rect.min + at.to_vec2(), galley, BRIGHT);
+        }
     }
+}
+
+/// Lays a list out, whose long lines go on in the next one.
+fn lay_out_text(painter: &Painter, text: &str, size: f32) -> (Vec<Placed>, egui::Vec2) {
+    let margin = 1.5 * size;
+    let width = painter.clip_rect().width() - 2.0 * margin;
+    let list = painter.layout(text.to_owned(), FontId::monospace(size), BRIGHT, width);
+    let hint = "v, Esc or a click closes this".to_owned();
+    let close = painter.layout_no_wrap(hint, FontId::proportional(0.9 * size), DIM);
+    let below = margin + list.size().y + 0.5 * size;
+    let extent = vec2(list.size().x.max(close.size().x), below + close.size().y + margin);
+    (
+        vec![(pos2(margin, margin), list), (pos2(margin, below), close)],
+        extent + vec2(2.0 * margin, 0.0),
+    )
 }
 
 /// Returns the window's keys of a group.
@@ -81,7 +110,7 @@ mod tests {
     use super::*;
 
     /// Paints the sheet on a screen of this size in points, and returns the places of its texts.
-    fn places(width: f32, height: f32) -> Vec<Rect> {
+    fn places(sheet: &Sheet, width: f32, height: f32) -> Vec<Rect> {
         let screen = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
         let context = Context::default();
         let mut places = Vec::new();
@@ -89,7 +118,7 @@ mod tests {
         for _ in 0..2 {
             let input = RawInput { screen_rect: Some(screen), ..Default::default() };
             let mut output = context.run_pass(input, |context| {
-                paint(&context.layer_painter(egui::LayerId::background()));
+                sheet.paint(&context.layer_painter(egui::LayerId::background()));
             });
             output.textures_delta.clear();
             let rect = |shape: &Shape| match shape {
@@ -110,7 +139,7 @@ mod tests {
             (640.0, 480.0, 11.0),
             (640.0, 360.0, 9.0),
         ] {
-            let places = places(width, height);
+            let places = places(&Sheet::Help, width, height);
             assert!(places.len() > 40, "{}", places.len());
             let screen = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
             for (index, place) in places.iter().enumerate() {
@@ -123,6 +152,18 @@ mod tests {
             }
             let tallest = places.iter().map(|place| place.height()).fold(0.0, f32::max);
             assert!(tallest >= smallest, "{tallest} points at {width}x{height}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_stays_on_the_screen() {
+        let line = "  /dev/v4l/by-path/pci-0000:00:14.0-usb-0:2:1.0-video-index0, busy: in use by another\n";
+        for (width, height, lines) in [(1280.0, 720.0, 20), (640.0, 360.0, 20)] {
+            let list = Sheet::Devices(line.repeat(lines));
+            let screen = Rect::from_min_size(Pos2::ZERO, vec2(width, height));
+            let places = places(&list, width, height);
+            assert_eq!(places.len(), 2);
+            assert!(places.iter().all(|place| screen.contains_rect(*place)), "{places:?}");
         }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) use app::measuring::ruler;
 pub use bar::Bar;
 use event_loop::{End, Shell, show_window};
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
+pub use help::Sheet;
 pub use histogram::Histogram;
 pub use offscreen::Offscreen;
 pub use options::{CameraDesk, Span, Timing, View, WindowOptions};

@@ -67,6 +67,8 @@ pub struct WindowOptions {
     pub full_screen: bool,
     /// True if frames are written to files, which the end of the run would end.
     pub records: bool,
+    /// Lists the machine's devices, which may take seconds.
+    pub devices: fn() -> String,
 }
 
 impl WindowOptions {
@@ -89,6 +91,7 @@ impl WindowOptions {
             largest: (1600, 1000),
             full_screen: false,
             records: false,
+            devices: String::new,
         }
     }
 }

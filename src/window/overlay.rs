@@ -8,7 +8,7 @@ use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 use super::bar::Bar;
-use super::help;
+use super::help::Sheet;
 use super::histogram::{self, Histogram};
 use super::options::Timing;
 use super::remote::Rates;
@@ -47,7 +47,7 @@ pub struct OverlayContent {
     pub ended: bool,
     pub error: Option<String>,
     pub notice: Option<String>,
-    pub help: bool,
+    pub sheet: Option<Sheet>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,8 +134,8 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
         corner.min.y = histogram.paint(painter, corner) + MARGIN;
     }
     banners(painter, area, content);
-    if content.help {
-        help::paint(painter);
+    if let Some(sheet) = &content.sheet {
+        sheet.paint(painter);
     }
 }
 

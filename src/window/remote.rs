@@ -30,6 +30,8 @@ pub(crate) enum Wake {
     Camera(usize, Box<CameraReport>),
     /// A snapshot was written, or not.
     Saved(Result<String, String>),
+    /// The list of devices.
+    Devices(String),
     Graphics,
 }
 

@@ -16,7 +16,8 @@ use image::{Rgba, RgbaImage};
 use stereod::status::{Banner, Counts, Judged, RunStatus};
 use stereod::window::{
     ALL_DEPTHS, Bar, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
-    Rows, Scene, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe, panes,
+    Rows, Scene, Sheet, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe,
+    panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 use stereod_core::control::Control;

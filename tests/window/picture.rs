@@ -216,7 +216,7 @@ fn full_overlay() -> OverlayContent {
             Histogram::of_times(Timing::Latency, (5..90).map(Duration::from_millis)),
             Histogram::of_skew((-40..50).map(|i| Some(i * 50_000))),
         ]),
-        help: true,
+        sheet: Some(Sheet::Help),
     }
 }
 
@@ -233,7 +233,7 @@ fn the_overlay_is_where_it_should_be() {
     let free = size.1 - BAR;
     let bare = offscreen.render(&frame(0), &scene, (size.0, free), None).unwrap();
     let figures = OverlayContent {
-        help: false,
+        sheet: None,
         timeline: None,
         error: None,
         notice: None,
@@ -304,7 +304,7 @@ fn the_overlay_follows_the_scale() {
         cells
     };
     let content = OverlayContent {
-        help: false,
+        sheet: None,
         wipe: None,
         hover: Some(Hover { marks: vec![], ..full_overlay().hover.unwrap() }),
         ..full_overlay()

@@ -13,7 +13,7 @@ use crate::settings::{Layers, Loaded};
 use crate::status::RunStatus;
 use crate::window::{
     Bar, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates, Scene,
-    Timeline, Timing, View, Wipe, differences, known_share, ruler,
+    Sheet, Timeline, Timing, View, Wipe, differences, known_share, ruler,
 };
 use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::engine::{self, Choice, PairSpec};
@@ -172,7 +172,7 @@ impl Draughtsman {
 
     fn help(&mut self) -> RgbImage {
         let scene = self.scene(View::SideBySide);
-        let overlay = OverlayContent { help: true, ..self.overlay(&scene) };
+        let overlay = OverlayContent { sheet: Some(Sheet::Help), ..self.overlay(&scene) };
         self.draw(&scene, &overlay)
     }
 

@@ -72,7 +72,7 @@ impl App {
             ended: self.ended,
             error: self.failure.clone().or_else(|| message(true)),
             notice: message(false),
-            help: self.help,
+            sheet: self.sheet.clone(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::commands::prepare::rig::Rig;
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::outputs;
-use crate::commands::{Error, signals, told};
+use crate::commands::{Error, devices, signals, told};
 use crate::pipeline::{Outcome, Timeline};
 use crate::settings::{AtEnd, Loaded, Settings, WindowMode};
 use crate::viewer::Tuning;
@@ -186,5 +186,6 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;
     options.records = outputs::writes_frames(settings);
+    options.devices = devices::text;
     options
 }
