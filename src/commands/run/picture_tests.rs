@@ -144,7 +144,7 @@ impl Draughtsman {
         let mut scene = self.scene(View::Points);
         scene.orbit = Orbit::aside(&self.frame);
         let mut overlay = self.overlay(&scene);
-        // From the column to the wall behind it.
+        // From the door to the picture.
         let ends = [(540, 150), (320, 150)];
         let panes = scene.panes((640, 480), (1280, 480));
         overlay.ruler = Some(ruler(&self.frame, &scene, &panes, &ends));

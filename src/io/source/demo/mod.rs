@@ -1,10 +1,11 @@
-//! The built-in scene: a room with a brick wall, a tiled floor, a plastered wall with a blank
-//! board, a column, and a ball that bounces around the column, with its true disparity.
+//! The built-in scene: a room with a brick wall, a wooden floor with a rug, and a papered wall with a picture and
+//! a door, in which a ball bounces around a column, with its true disparity.
 //!
 //! Every pixel of either view is a ray of its own into the same 3-D scene ([`scene`]), so textures agree to a
 //! fraction of a pixel, and points that one view cannot see are truly hidden. The bytes of a frame depend
 //! only on the options and its number, not on the machine or the number of threads.
 
+mod paint;
 mod render;
 mod scene;
 mod texture;

@@ -4,6 +4,9 @@
 //! the point alone (its position, and the size of a pixel of the left view there), never of the
 //! view, so both images agree to a fraction of a pixel.
 
+use std::array::from_fn;
+
+use super::paint::{Spot, blend, bricks, planks, rug};
 use super::scene::{BLOCK, Block, Frame, Hits, Scene, Surface, Vec3, dot};
 use super::texture::{log2_estimate, mix};
 
@@ -11,8 +14,8 @@ use super::texture::{log2_estimate, mix};
 /// more than this many pixels of disparity.
 const HIDDEN_PX: f32 = 0.05;
 
-/// Tiles and bricks are numbered from here, so that truncation to an integer is rounding down.
-const FAR: f32 = 65536.0;
+/// Place of the lamp.
+const LAMP: Vec3 = [0.6, -1.6, 3.0];
 
 impl Frame<'_> {
     /// Renders row `y` of both images, the disparities, and the visibility of their pixels in the right view.
@@ -30,18 +33,18 @@ impl Frame<'_> {
         // The right image is shifted by the smallest disparity.
         let right_p = |x: f32| (x + shift - centre[0]) / focal;
         for start in (0..width).step_by(BLOCK) {
-            let columns: Block = std::array::from_fn(|i| (start + i) as i32 as f32);
+            let columns: Block = from_fn(|i| (start + i) as i32 as f32);
             let p = columns.map(|x| (x - centre[0]) / focal);
             let hits = cast(0, &p);
             let disparities = hits.delta.map(|delta| shift + scale * delta);
-            let match_x: Block = std::array::from_fn(|i| columns[i] - disparities[i]);
+            let match_x: Block = from_fn(|i| columns[i] - disparities[i]);
             let seen = cast(1, &match_x.map(right_p));
             let left_grey = self.shade(&p, q, &hits);
 
             let p = columns.map(right_p);
             let right_hits = cast(1, &p);
             // The same points' rays from the left camera.
-            let p = std::array::from_fn(|i| p[i] + scale * right_hits.delta[i] / focal);
+            let p = from_fn(|i| p[i] + scale * right_hits.delta[i] / focal);
             let right_grey = self.shade(&p, q, &right_hits);
             for (i, x) in (start..width).take(BLOCK).enumerate() {
                 disparity[x] = disparities[i];
@@ -65,19 +68,25 @@ impl Frame<'_> {
 
     /// Returns the grey levels of the points at `hits` along the rays (p, q, 1) of the left view.
     fn shade(&self, p: &Block, q: f32, hits: &Hits) -> Block {
-        let (scene, mut grey, mut start) = (self.scene, [0.0; BLOCK], 0);
+        let (scene, mut start) = (self.scene, 0);
+        let mut light = self.light(p, q, hits);
+        // Grey levels without grain, the contrast of the grain, its texels, and how many a pixel spans.
+        let (mut paint, mut contrast, mut spans) = ([0.0; BLOCK], [0.0; BLOCK], [1.0; BLOCK]);
+        let mut texels = [[0.0; BLOCK]; 2];
         for run in hits.surface.chunk_by(|a, b| a == b) {
             let (surface, range) = (run[0], start..start + run.len());
             start = range.end;
             if surface == Surface::Ball as u32 {
                 for i in range {
-                    grey[i] = self.shade_ball([p[i], q, 1.0], 1.0 / hits.delta[i]);
+                    let ball = self.ball([p[i], q, 1.0], 1.0 / hits.delta[i]);
+                    (paint[i], light[i], [texels[0][i], texels[1][i]], spans[i]) = ball;
+                    contrast[i] = 0.3;
                 }
                 continue;
             }
             let plane = &scene.planes[surface as usize];
-            // Texture coordinates, and texels per pixel of the left view. With P = eye + z (p, q, 1)
-            // and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
+            // Coordinates on the surface, and the lengths that a pixel of the left view spans. With
+            // P = eye + z (p, q, 1) and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
             let n = self.views[0].planes[surface as usize];
             let (mut at, mut span) = ([[0.0; BLOCK]; 2], [[0.0; BLOCK]; 2]);
             for ((at, span), t) in at.iter_mut().zip(&mut span).zip(plane.axes) {
@@ -89,40 +98,70 @@ impl Frame<'_> {
                     span[i] = spans.0.max(spans.1) * z * (1.0 / scene.focal);
                 }
             }
-            for i in range.clone() {
-                let level = log2_estimate(span[0][i].max(span[1][i]));
-                let texture = scene.texture.sample(at[0][i], at[1][i], level);
-                grey[i] = plane.grey + plane.contrast * texture;
-            }
-            let at = |i: usize| ([at[0][i], at[1][i]], [1.0 / span[0][i], 1.0 / span[1][i]]);
-            if surface == Surface::Back as u32 {
-                range.for_each(|i| grey[i] = scene.board(grey[i], at(i)));
-            } else if surface == Surface::Wall as u32 {
-                range.for_each(|i| grey[i] += 40.0 * scene.joint(at(i)));
-            } else if surface == Surface::Floor as u32 {
-                range.for_each(|i| grey[i] = (grey[i] + scene.tile(at(i))) * self.lit(at(i).0));
+            let fine = span.map(|span| span.map(|span| 1.0 / span));
+            let spot = |i: usize| Spot { at: [at[0][i], at[1][i]], fine: [fine[0][i], fine[1][i]] };
+            // Compilers make vectors of what holds for whole blocks.
+            let painted: Block = match surface {
+                _ if surface == Surface::Back as u32 => from_fn(|i| scene.back(spot(i))),
+                _ if surface == Surface::Wall as u32 => from_fn(|i| bricks(spot(i))),
+                _ if surface == Surface::Floor as u32 => from_fn(|i| planks(spot(i))),
+                _ if surface == Surface::ColumnFront as u32 => from_fn(|i| scene.column(spot(i))),
+                _ => from_fn(|i| 0.6 * scene.column(spot(i))),
+            };
+            let [across, down] = plane.texels;
+            for i in range {
+                paint[i] = match surface {
+                    _ if surface == Surface::Back as u32 => scene.hang(painted[i], spot(i)),
+                    _ if surface == Surface::Floor as u32 => rug(painted[i], spot(i)),
+                    _ => painted[i],
+                };
+                contrast[i] = plane.contrast;
+                [texels[0][i], texels[1][i]] = [at[0][i] * across, at[1][i] * down];
+                spans[i] = (span[0][i] * across).max(span[1][i] * down);
             }
         }
-        grey
+        for span in &mut spans {
+            *span = log2_estimate(*span);
+        }
+        let grain = scene.texture.sample(&texels, &spans);
+        from_fn(|i| (paint[i] + contrast[i] * grain[i]) * light[i])
     }
 
-    /// Returns the light on the floor outside the shadow of the ball, which is fainter and wider
-    /// when the ball is high.
-    fn lit(&self, [u, v]: [f32; 2]) -> f32 {
+    /// Returns the light at the points at `hits`: that of a lamp, weaker in corners and in the shadow of the
+    /// ball, which is fainter and wider when the ball is high.
+    fn light(&self, p: &Block, q: f32, hits: &Hits) -> Block {
         let Scene { radius, floor_y, planes, .. } = self.scene;
-        let [along_x, along_z] = planes[Surface::Floor as usize].axes;
-        let [x, y, z] = self.ball;
-        let blur = radius + 0.5 * (floor_y - radius - y);
-        let (dx, dz) = (u * (1.0 / along_x[0]) - x, v * (1.0 / along_z[2]) - z);
-        let near = 1.0 / (1.0 + (dx * dx + dz * dz) * (1.0 / (blur * blur)));
-        1.0 - 0.75 * radius / blur * near * near * near
+        let sides: [(Vec3, f32); 3] = from_fn(|i| {
+            let normal = planes[i].normal;
+            (normal, 1.0 / dot(normal, normal).sqrt())
+        });
+        let blur = radius + 0.5 * (floor_y - radius - self.ball[1]);
+        let (narrow, dark) = (1.0 / (blur * blur), 0.75 * radius / blur);
+        from_fn(|i| {
+            let z = 1.0 / hits.delta[i];
+            let at = [self.eye[0] + p[i] * z, self.eye[1] + q * z, self.eye[2] + z];
+            let [x, y, z]: Vec3 = from_fn(|i| at[i] - LAMP[i]);
+            let lamp = 1.0 / (1.0 + (x * x + y * y + z * z) * (1.0 / 12.0));
+            let (mut open, mut all) = (0.65 + 0.7 * lamp, 1.0);
+            for (surface, (normal, depth)) in sides.iter().enumerate() {
+                let distance = (1.0 - dot(*normal, at)) * depth;
+                let is_other = hits.surface[i] != surface as u32;
+                open *= distance + if is_other { 0.06 } else { 0.12 };
+                all *= distance + 0.12;
+            }
+            let [dx, dz] = [0, 2].map(|i| at[i] - self.ball[i]);
+            let near = 1.0 / (1.0 + (dx * dx + dz * dz) * narrow);
+            let is_floor = hits.surface[i] == Surface::Floor as u32;
+            let shadow = if is_floor { dark * near * near * near } else { 0.0 };
+            open / all * (1.0 - shadow)
+        })
     }
 
-    /// Returns the grey level of a ball with eight panels of two shades, lit from the upper left.
-    fn shade_ball(&self, ray: Vec3, z: f32) -> f32 {
-        let Scene { radius, focal, texture, .. } = self.scene;
-        let normal: Vec3 =
-            std::array::from_fn(|i| (self.eye[i] + ray[i] * z - self.ball[i]) / radius);
+    /// Returns the paint of a ball with eight panels of two shades, its light, its texels, and how many a pixel
+    /// spans.
+    fn ball(&self, ray: Vec3, z: f32) -> (f32, f32, [f32; 2], f32) {
+        let Scene { radius, focal, .. } = self.scene;
+        let normal: Vec3 = from_fn(|i| (self.eye[i] + ray[i] * z - self.ball[i]) / radius);
         // The texture belongs to the cube around the ball: find the face in this direction.
         let [x, y, w] = self.rotation.map(|row| dot(row, normal));
         let [ax, ay, aw] = [x.abs(), y.abs(), w.abs()];
@@ -136,59 +175,16 @@ impl Frame<'_> {
         let offset = 170.0 * face + if c < 0.0 { 85.0 } else { 0.0 };
         // Texels per radius.
         let scale = focal * radius * 0.45;
-        let (u, v) = (a / c * scale + offset, b / c * scale + offset);
+        let texels = [a, b].map(|side| side / c * scale + offset);
         // A pixel spans z / focal across the ray, and more on surfaces at an angle.
         let facing = (-dot(normal, ray)).max(0.2);
-        let texture = texture.sample(u, v, log2_estimate(z / focal / radius * scale / facing));
+        let span = z / focal / radius * scale / facing;
 
         let odd = (x < 0.0) ^ (y < 0.0) ^ (w < 0.0);
-        let panel = if odd { 205.0 } else { 105.0 };
-        let light = dot(normal, [-0.48, -0.64, -0.6]).max(0.0);
-        (panel + 0.75 * texture) * (0.45 + 0.68 * light)
+        let panel = if odd { 205.0 } else { 90.0 };
+        // Pixels from the nearest seam.
+        let seam = ax.min(ay).min(aw) * radius * focal / z;
+        let light = 0.4 + 0.75 * dot(normal, [0.36, -0.72, -0.6]).max(0.0);
+        (blend(60.0, panel, (seam / 2.0).min(1.0)), light, texels, span)
     }
-}
-
-impl Scene {
-    /// Returns the grey level of the back wall, which has a blank board in a dark frame.
-    fn board(&self, grey: f32, (at, fine): ([f32; 2], [f32; 2])) -> f32 {
-        // Pixels from the board's edge, positive inside.
-        let inside = |i: usize, low: f32, high: f32| {
-            let corner = |part: f32| part * self.half[i] * (self.focal * 0.15) / 0.13;
-            (at[i] - corner(low)).min(corner(high) - at[i]) * fine[i]
-        };
-        match inside(0, -0.12, 0.24).min(inside(1, -0.64, -0.2)) {
-            inside if inside >= self.focal * 0.008 => 190.0,
-            inside if inside >= 0.0 => grey * 0.4,
-            _ => grey,
-        }
-    }
-
-    /// Returns how much of a pixel lies on the joints between bricks, of about two pixels.
-    fn joint(&self, ([u, v], fine): ([f32; 2], [f32; 2])) -> f32 {
-        let height = 0.13 * self.half[1] * (self.focal * 0.32) / 0.32;
-        let length = 2.2 * height;
-        let course = v * (1.0 / height) + FAR;
-        let odd = (course as i32 & 1) as f32;
-        let along = u * (1.0 / length) + 0.5 * odd + FAR;
-        // Pixels from the nearest joint.
-        let (level, upright) = (to_edge(course) * height, to_edge(along) * length);
-        (2.0 - (level * fine[1]).min(upright * fine[0])).clamp(0.0, 1.0)
-    }
-
-    /// Returns the grey levels that tiles of two shades add, blended over a pixel at their edges.
-    fn tile(&self, ([u, v], fine): ([f32; 2], [f32; 2])) -> f32 {
-        let [along_x, along_z] = self.planes[Surface::Floor as usize].axes;
-        let side = 0.55 * self.half[0];
-        let (side_u, side_v) = (side * along_x[0], side * along_z[2]);
-        let (u, v) = (u * (1.0 / side_u) + FAR, v * (1.0 / side_v) + FAR);
-        let odd = ((u as i32 ^ v as i32) & 1) as f32;
-        let (edge_u, edge_v) = (to_edge(u) * side_u * fine[0], to_edge(v) * side_v * fine[1]);
-        (26.0 - 52.0 * odd) * edge_u.min(edge_v).clamp(0.0, 1.0)
-    }
-}
-
-/// Returns the distance of a positive number from the nearest whole one.
-fn to_edge(value: f32) -> f32 {
-    let fraction = value - value as i32 as f32;
-    fraction.min(1.0 - fraction)
 }

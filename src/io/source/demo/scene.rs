@@ -95,11 +95,12 @@ pub(super) struct Hits {
 
 pub(super) struct Plane {
     /// Normal, scaled so that n . P = 1 holds on the plane.
-    normal: Vec3,
-    /// Texture coordinates u and v of a scene point P, in texels, are their products with P.
+    pub normal: Vec3,
+    /// Coordinates u and v of a scene point P on the surface are their products with P.
     pub axes: [Vec3; 2],
-    /// Mean grey level and contrast of the texture.
-    pub grey: f32,
+    /// Texels of the grain per unit of u and v.
+    pub texels: [f32; 2],
+    /// Contrast of the grain.
     pub contrast: f32,
 }
 
@@ -138,25 +139,19 @@ impl Scene {
         let column_x = [0.36, 0.56].map(|part| part * half_x * column_z[0]);
         let wall: Vec3 = [-0.714 / half_x, 0.0, -0.0943];
         let length = dot(wall, wall).sqrt();
-        let plane = |normal, u: Vec3, v: Vec3, [across, down]: [f32; 2], grey, contrast| Plane {
-            normal,
-            axes: [u.map(|c| c * across), v.map(|c| c * down)],
-            grey,
-            contrast,
-        };
+        let plane = |normal, axes, texels, contrast| Plane { normal, axes, texels, contrast };
         // Texels per scene unit, so that a pixel spans about one texel if the inverse depth is `delta`.
         let scale = |delta: f32| focal * delta;
-        let wall_scale = [scale(0.32) * 0.8, scale(0.32)];
-        // A row of pixels spans z^2 / (focal * floor_y) of the floor's depth.
-        let floor_scale = [scale(0.5), focal * floor_y * 0.25];
+        // A row of pixels spans z^2 / (focal * floor_y) of the floor's depth. Wood is streaky.
+        let floor_scale = [scale(0.5), focal * floor_y * 0.12];
         let [x, y, z] = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         let along_wall = [wall[2] / length, 0.0, -wall[0] / length];
         let planes = [
-            plane([0.03 / half_x, 0.0, 0.13], x, y, [scale(0.15); 2], 132.0, 0.8),
-            plane(wall, along_wall, y, wall_scale, 112.0, 0.75),
-            plane([0.0, 1.0 / floor_y, 0.0], x, z, floor_scale, 104.0, 0.75),
-            plane([0.0, 0.0, 1.0 / column_z[0]], x, y, [scale(0.34); 2], 172.0, 0.75),
-            plane([1.0 / column_x[0], 0.0, 0.0], z, y, [scale(0.2), scale(0.34)], 96.0, 0.65),
+            plane([0.03 / half_x, 0.0, 0.13], [x, y], [scale(0.15); 2], 0.3),
+            plane(wall, [along_wall, y], [scale(0.26), scale(0.32)], 0.35),
+            plane([0.0, 1.0 / floor_y, 0.0], [x, z], floor_scale, 0.4),
+            plane([0.0, 0.0, 1.0 / column_z[0]], [x, y], [scale(0.34); 2], 0.25),
+            plane([1.0 / column_x[0], 0.0, 0.0], [z, y], [scale(0.2), scale(0.34)], 0.15),
         ];
         Self {
             focal,

@@ -50,7 +50,7 @@ fn the_bytes_depend_on_options_and_number_alone() {
 fn the_bytes_are_those_of_every_other_machine() {
     let source = DemoSource::new(DemoOptions { noise: 1.5, ..quiet(160, 120, -3, 32) }).unwrap();
     // A deliberate change of the scene changes this number.
-    assert_eq!(fingerprint(&source.pair(11)), 13_673_285_376_962_252_522);
+    assert_eq!(fingerprint(&source.pair(11)), 13_108_152_812_262_122_597);
 }
 
 #[test]
@@ -108,8 +108,9 @@ fn the_right_picture_shows_the_left_ones_points_where_the_truth_says() {
             count += 1;
         }
         let (share, mean) = (within as f32 / count as f32, sum / count as f32);
-        // The rest is at edges, because interpolation mixes two surfaces.
-        assert!(share > 0.93 && mean < 1.5, "{share} within 3 grey levels, mean {mean}");
+        // The rest is at edges and thin lines, because interpolation mixes two shades. A truth that is off by a
+        // quarter of a pixel gives 0.82 and 2.4.
+        assert!(share > 0.85 && mean < 1.75, "{share} within 3 grey levels, mean {mean}");
     }
 }
 
