@@ -135,7 +135,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help(
             "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
              a folder, and remove those of an earlier run.",
-        ),
+        )
+        .more("`DIR/shot.####.png` gives the names, also with `%04d` or `$F4`."),
     Row::names("pictures_format", "png", &["png", "tiff", "exr", "npy", "pfm"])
         .flag(OUTPUT, "--pictures-format", "FORMAT")
         .help("Format of `pictures`.")
@@ -152,7 +153,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Write numbered point clouds (metres, coloured) into a folder, and remove those of an \
              earlier run.",
         )
-        .more("They need a calibration."),
+        .more("They need a calibration. `DIR/shot.####.ply` gives the names."),
     Row::names("clouds_format", "ply", &["ply", "pcd", "las"])
         .flag(OUTPUT, "--clouds-format", "FORMAT")
         .help("Format of `clouds`.")
