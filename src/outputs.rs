@@ -61,7 +61,9 @@ pub static OUTPUTS: [Output; 10] = [
         kind: Kind::Recording(|place, to| match mcap::is_name(place.path()) {
             true => {
                 let (topics, calibration) = (to.output.mcap.clone(), to.calibration.clone());
-                boxed(McapRecorder::create(place, &to.stream, McapOptions { topics, calibration }))
+                let prefix = to.output.frame_prefix.clone();
+                let options = McapOptions { topics, calibration, prefix };
+                boxed(McapRecorder::create(place, &to.stream, options))
             }
             false => boxed(Recorder::create(place, &to.stream, to.output.quantity())),
         }),

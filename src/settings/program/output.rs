@@ -21,6 +21,7 @@ use stereod_io::sink::{mcap, messages};
 pub struct Output {
     pub record: String,
     pub mcap: String,
+    pub frame_prefix: String,
     pub on_demand: bool,
     pub segment: String,
     pub segment_size: String,
@@ -61,6 +62,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
          depth-float, depth-png, points and confidence; by default left, disparity, disparity-jpeg and, with a \
          calibration, depth.",
     ),
+    Row::text("frame_prefix", "", messages::check_prefix)
+        .help("Prefix of the coordinate frames' names in messages (MCAP, ROS 2, Foxglove), such as `front_`.")
+        .more("It tells the frames of several rigs apart: front_stereo_link, front_left_optical_frame."),
     Row::new("on_demand", Switch(false), Kind::Switch)
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--on-demand", "")
