@@ -42,7 +42,8 @@ pub enum Kind {
     Recording(Open),
     /// Coloured video in one file.
     Preview(Open),
-    Folder(&'static numbered::Kind, Open),
+    /// Numbered files, and their extension.
+    Folder(&'static numbered::Kind, fn(&settings::Output) -> &'static str, Open),
     Statistics,
     /// A file that several runs may share: settings that a viewer saves, or the token of the page.
     Shared,
@@ -60,7 +61,9 @@ pub static OUTPUTS: [Output; 10] = [
         kind: Kind::Recording(|place, to| match mcap::is_name(place.path()) {
             true => {
                 let (topics, calibration) = (to.output.mcap.clone(), to.calibration.clone());
-                boxed(McapRecorder::create(place, &to.stream, McapOptions { topics, calibration }))
+                let prefix = to.output.frame_prefix.clone();
+                let options = McapOptions { topics, calibration, prefix };
+                boxed(McapRecorder::create(place, &to.stream, options))
             }
             false => boxed(Recorder::create(place, &to.stream, to.output.quantity())),
         }),
@@ -123,20 +126,28 @@ pub static OUTPUTS: [Output; 10] = [
         flag: "--pictures",
         path: |settings| path_of(&settings.output.pictures),
         pieces: &[("pictures", "pictures")],
-        kind: Kind::Folder(&PICTURES, |place, to| {
-            let format = to.output.pictures_format;
-            let pictures = Pictures::create(place, &to.stream, to.output.quantity(), format)?;
-            boxed(Ok(pictures.of_source(&to.source)))
-        }),
+        kind: Kind::Folder(
+            &PICTURES,
+            |to| to.pictures_format.extension(),
+            |place, to| {
+                let format = to.output.pictures_format;
+                let pictures = Pictures::create(place, &to.stream, to.output.quantity(), format)?;
+                boxed(Ok(pictures.of_source(&to.source)))
+            },
+        ),
     },
     Output {
         flag: "--clouds",
         path: |settings| path_of(&settings.output.clouds),
         pieces: &[("clouds", "clouds")],
-        kind: Kind::Folder(&CLOUDS, |place, to| {
-            let format = to.output.clouds_format;
-            boxed(Clouds::create(place, &to.stream, format, to.output.clouds()))
-        }),
+        kind: Kind::Folder(
+            &CLOUDS,
+            |to| to.clouds_format.extension(),
+            |place, to| {
+                let format = to.output.clouds_format;
+                boxed(Clouds::create(place, &to.stream, format, to.output.clouds()))
+            },
+        ),
     },
 ];
 

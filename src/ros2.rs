@@ -22,7 +22,7 @@ pub use node::{Exchange, Links};
 use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_io::ros2::dds;
-use stereod_io::sink::messages::{Topic, chosen, stamp};
+use stereod_io::sink::messages::{Heading, Topic, chosen, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};
 
 /// Topics if none are chosen, as far as the cameras are known.
@@ -41,6 +41,8 @@ pub struct Ros2Options {
     pub namespace: String,
     /// Names of the topics, separated by commas; empty for the default.
     pub topics: String,
+    /// Text before the names of coordinate frames.
+    pub prefix: String,
     /// Whether messages that a subscriber has missed are repeated.
     pub reliable: bool,
 }
@@ -52,6 +54,7 @@ pub struct Ros2Sink {
     _service: Service,
     published: Vec<Published>,
     clock: Option<CaptureClock>,
+    prefix: String,
     /// The cameras of the last transform.
     geometry: Option<StereoGeometry>,
     losses: Losses,
@@ -120,6 +123,7 @@ impl Ros2Sink {
             _service: service,
             published,
             clock: stream.clock,
+            prefix: options.prefix.clone(),
             geometry: None,
             losses: Losses::default(),
         })
@@ -138,6 +142,7 @@ impl Sink for Ros2Sink {
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         self.exchange.show(frame);
         let stamp = stamp(self.clock, frame.pair.timestamp);
+        let head = Heading { stamp, prefix: &self.prefix };
         let readers = self.participant.discovered_readers();
         let has_moved = self.geometry != frame.geometry;
         let wanted = |published: &&Published| match published.topic.is_static() {
@@ -152,7 +157,7 @@ impl Sink for Ros2Sink {
             if !topic.is_in(frame) {
                 continue;
             }
-            match publisher.publish(Encoded(topic.encode(frame, stamp)?)) {
+            match publisher.publish(Encoded(topic.encode(frame, head)?)) {
                 Ok(()) => {}
                 Err(WriteError::WouldBlock { .. }) => is_lost = true,
                 Err(error) => bail!("cannot publish {}: {}", topic.path, error.forget_data()),

@@ -143,8 +143,9 @@ fn videos(
     make_folder(&args.output)?;
     let _claims = [Claim::on(&outputs[0])?, Claim::on(&outputs[1])?];
     let create = |eye, path: &Path| {
-        let (rate, colour) = (info.rate, info.has_colour);
-        RectifiedVideo::create(path, &RectifiedVideoOptions { eye, size, rate, geometry, colour })
+        let (rate, colour, labels) = (info.rate, info.has_colour, info.labels);
+        let options = RectifiedVideoOptions { eye, size, rate, geometry, colour, labels };
+        RectifiedVideo::create(path, &options)
     };
     let mut eyes = [create(Eye::Left, &outputs[0])?, create(Eye::Right, &outputs[1])?];
     write_cameras(&args.output, &rectifier)?;

@@ -348,6 +348,17 @@ impl Stream {
         Ok(Self { engine, images, recipe, in_flight: 0 })
     }
 
+    /// Reports whether a GPU matches.
+    pub fn is_on_device(&self) -> bool {
+        self.engine.choice() != Choice::Cpu
+    }
+
+    /// Returns width and height of the maps.
+    #[doc(hidden)]
+    pub fn size(&self) -> (usize, usize) {
+        self.recipe.pairs.size
+    }
+
     /// Takes the next pair, captured at `timestamp`, which must grow from pair to pair. Returns the
     /// oldest result, if enough pairs are in flight.
     ///

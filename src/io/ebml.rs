@@ -1,12 +1,38 @@
-//! EBML, the binary structure of Matroska: elements with an identifier, a size and a body (RFC 8794).
+//! EBML, the binary structure of Matroska: elements with an identifier, a size and a body (RFC 8794); and
+//! Matroska's tags.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::bail;
+
+use stereod_core::reading;
 
 /// Size that means "until the next element of this or a higher level".
 pub const UNKNOWN_SIZE: u64 = (1 << 56) - 1;
 
 /// Identifier of a filler element.
 pub const VOID: u32 = 0xec;
+
+/// Identifiers of Matroska, RFC 9559, section 5.1.
+pub mod id {
+    pub const EBML: u32 = 0x1a45_dfa3;
+    pub const SEGMENT: u32 = 0x1853_8067;
+    pub const SEEK_HEAD: u32 = 0x114d_9b74;
+    pub const INFO: u32 = 0x1549_a966;
+    pub const DURATION: u32 = 0x4489;
+    pub const TRACKS: u32 = 0x1654_ae6b;
+    pub const TAGS: u32 = 0x1254_c367;
+    pub const TAG: u32 = 0x7373;
+    pub const SIMPLE_TAG: u32 = 0x67c8;
+    pub const TAG_NAME: u32 = 0x45a3;
+    pub const TAG_STRING: u32 = 0x4487;
+    pub const CLUSTER: u32 = 0x1f43_b675;
+    pub const CUES: u32 = 0x1c53_bb6b;
+}
+
+/// Largest size of tags. They are a few hundred bytes of text; a file that claims more is damaged.
+const LONGEST_TAGS: u64 = 1 << 24;
 
 /// Appends an identifier, which includes its marker bits.
 pub fn push_id(out: &mut Vec<u8>, id: u32) {
@@ -109,6 +135,47 @@ pub fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
         body = rest;
         Some((id, child))
     })
+}
+
+/// Reads every tag of a Matroska file; with `head`, only the tags before its first image.
+pub fn read_tags(path: &Path, head: bool) -> anyhow::Result<Vec<(String, String)>> {
+    let mut file = BufReader::new(reading::open(path)?);
+    let mut pairs = Vec::new();
+    let mut first = true;
+    while let Some((element, size)) = read_header(&mut file)? {
+        if std::mem::take(&mut first) && element != id::EBML {
+            bail!("it is no Matroska file");
+        }
+        match element {
+            id::CLUSTER if head => break,
+            // Their elements follow; a cluster of unknown size ends at the next one.
+            id::SEGMENT => {}
+            _ if size == UNKNOWN_SIZE => {}
+            id::TAGS => collect_tags(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
+            _ => skip(&mut file, size)?,
+        }
+    }
+    if first {
+        bail!("it is no Matroska file");
+    }
+    Ok(pairs)
+}
+
+/// Appends names and values of the body of an element with tags.
+pub fn collect_tags(tags: &[u8], pairs: &mut Vec<(String, String)>) {
+    let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
+    for (_, tag) in within(tags, id::TAG) {
+        for (_, simple) in within(tag, id::SIMPLE_TAG) {
+            let text = |wanted| {
+                let (_, text) = within(simple, wanted).next()?;
+                // Text may be padded with zeros.
+                Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
+            };
+            if let (Some(name), Some(value)) = (text(id::TAG_NAME), text(id::TAG_STRING)) {
+                pairs.push((name, value));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

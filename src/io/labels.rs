@@ -9,6 +9,11 @@ use std::time::Duration;
 use gstreamer as gst;
 use gstreamer_video as gst_video;
 
+use crate::ebml;
+
+/// Tag of a Matroska file, as FFmpeg names it.
+pub const TIMECODE: &str = "TIMECODE";
+
 /// Times of numbered images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
@@ -76,8 +81,8 @@ pub struct Timecode {
 }
 
 impl Timecode {
-    /// Reads the time code of a still image in OpenEXR, or that of the first frame of an MP4 or QuickTime video;
-    /// `None` if it has none. `rate`: frames a second of the source, if the file does not state it.
+    /// Reads the time code of a still image in OpenEXR, or that of the first frame of an MP4, QuickTime or Matroska
+    /// video; `None` if it has none. `rate`: frames a second of the source, if the file does not state it.
     pub fn read(path: &Path, rate: Option<f64>) -> Option<Self> {
         // A pipe can be read once only.
         let mut file = path.is_file().then(|| File::open(path).ok())??;
@@ -86,6 +91,7 @@ impl Timecode {
         match head {
             [0x76, 0x2f, 0x31, 0x01, ..] => of_exr(path, rate),
             [.., b'f', b't', b'y', b'p'] => of_movie(&mut file),
+            [0x1a, 0x45, 0xdf, 0xa3, ..] => of_matroska(path, rate?),
             _ => None,
         }
     }
@@ -147,10 +153,7 @@ fn of_exr(path: &Path, rate: Option<f64>) -> Option<Timecode> {
     let code = header.shared_attributes.time_code?;
     let rate = match header.own_attributes.frames_per_second {
         Some((numerator, denominator)) => [numerator, i32::try_from(denominator).ok()?],
-        None => {
-            let rate = gst::Fraction::approximate_f64(rate?)?;
-            [rate.numer(), rate.denom()]
-        }
+        None => fraction(rate?)?,
     };
     let exr::meta::attribute::TimeCode { hours, minutes, seconds, frame, .. } = code;
     let code_of =
@@ -159,6 +162,23 @@ fn of_exr(path: &Path, rate: Option<f64>) -> Option<Timecode> {
         code_of_pair if code_of_pair.is_fast() => code_of(2 * frame + u8::from(code.field_phase)),
         code => code,
     })
+}
+
+fn fraction(rate: f64) -> Option<[i32; 2]> {
+    let rate = gst::Fraction::approximate_f64(rate)?;
+    Some([rate.numer(), rate.denom()])
+}
+
+/// Reads the tag of a Matroska video, as FFmpeg and stereod write it: hours, minutes, seconds and frames; `;` or `.`
+/// before the frames if numbers are left out.
+fn of_matroska(path: &Path, rate: f64) -> Option<Timecode> {
+    let tags = ebml::read_tags(path, true).ok()?;
+    let (_, code) = tags.iter().find(|(name, _)| name.eq_ignore_ascii_case(TIMECODE))?;
+    let parts = code.split([':', ';', '.']).map(|part| part.parse().ok());
+    let parts: Vec<u8> = parts.collect::<Option<_>>()?;
+    let [hours, minutes, seconds, frames] = parts[..] else { return None };
+    let drop = code.contains([';', '.']);
+    Timecode { hours, minutes, seconds, frames, rate: fraction(rate)?, drop }.plus(0)
 }
 
 /// Largest index of a movie that is read.
@@ -274,6 +294,37 @@ mod tests {
     fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
         let size = u32::try_from(content.len() + 8).unwrap();
         [&size.to_be_bytes()[..], kind, content].concat()
+    }
+
+    #[test]
+    fn codes_of_matroska_are_read() {
+        gst::init().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mkv");
+        let read = |text: &str, rate| {
+            let mut file = Vec::new();
+            ebml::push(&mut file, ebml::id::EBML, b"matroska");
+            ebml::push_master(&mut file, ebml::id::SEGMENT, |segment| {
+                ebml::push_master(segment, ebml::id::TAGS, |tags| {
+                    ebml::push_master(tags, ebml::id::TAG, |tag| {
+                        ebml::push_master(tag, ebml::id::SIMPLE_TAG, |simple| {
+                            ebml::push(simple, ebml::id::TAG_NAME, b"timecode");
+                            ebml::push(simple, ebml::id::TAG_STRING, text.as_bytes());
+                        });
+                    });
+                });
+            });
+            std::fs::write(&path, file).unwrap();
+            Timecode::read(&path, rate)
+        };
+        let ntsc = Some(30_000.0 / 1001.0);
+        assert_eq!(read("01:00:00:23", Some(24.0)), Some(code("1:0:0:23", [24, 1], false)));
+        assert_eq!(read("01:00:00;10", ntsc), Some(code("1:0:0:10", NTSC, true)));
+        assert_eq!(read("01:00:00.10", ntsc), Some(code("1:0:0:10", NTSC, true)));
+        for wrong in ["01:00:00:24", "1:0:0", "01:00:00:2x", "", "01:00:00;10", "01:60:00:00"] {
+            assert_eq!(read(wrong, Some(24.0)), None, "{wrong}");
+        }
+        assert_eq!(read("01:00:00:23", None), None);
     }
 
     #[test]

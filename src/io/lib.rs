@@ -3,6 +3,7 @@
 pub mod accuracy;
 pub mod ebml;
 pub mod labels;
+pub mod pattern;
 #[cfg(feature = "ros2")]
 pub mod ros2 {
     //! A ROS 2 graph, without ROS: membership, and topics as a recording that is being made.

@@ -73,14 +73,18 @@ impl View {
             }
             [height, width] | [height, width, 1] if kind.is_equiv_to(&dtype::<u16>(py)) => {
                 let samples = samples::<u16>(name, array)?;
-                Ok(View::Converted(ImageBuf::from_16_bit(&samples, width, height).map_err(raised)?))
+                let image = py.detach(|| ImageBuf::from_16_bit(&samples, width, height));
+                Ok(View::Converted(image.map_err(raised)?))
             }
             [height, width, 3] if kind.is_equiv_to(&dtype::<u8>(py)) => {
                 let mut samples = samples::<u8>(name, array)?;
-                if channels == Channels::Bgr {
-                    samples.chunks_exact_mut(3).for_each(<[u8]>::reverse);
-                }
-                Ok(View::Converted(ImageBuf::from_rgb(&samples, width, height).map_err(raised)?))
+                let image = py.detach(|| {
+                    if channels == Channels::Bgr {
+                        samples.chunks_exact_mut(3).for_each(<[u8]>::reverse);
+                    }
+                    ImageBuf::from_rgb(&samples, width, height)
+                });
+                Ok(View::Converted(image.map_err(raised)?))
             }
             _ => Err(PyValueError::new_err(format!(
                 "{name} has the shape {shape:?} and the type {kind}; expected (H, W) of uint8 or \
@@ -117,11 +121,7 @@ fn as_array<'py>(
     let from = match () {
         () if has("__array_interface__")? || has("__array__")? => "asarray",
         () if has("__dlpack__")? => "from_dlpack",
-        () if has("__cuda_array_interface__")? => {
-            return Err(PyTypeError::new_err(format!(
-                "{name} is {kind} in the memory of a GPU; copy it to the host first"
-            )));
-        }
+        () if is_on_gpu(argument) => return Err(of_gpu(name, &kind, argument)),
         () => {
             return Err(PyTypeError::new_err(format!(
                 "{name} is {kind}, not a NumPy array (use numpy.asarray)"
@@ -138,8 +138,36 @@ fn as_array<'py>(
             )));
         }
     }
-    let array = py.import("numpy")?.call_method1(from, (argument,))?;
+    let array = py.import("numpy")?.call_method1(from, (argument,)).map_err(|error| {
+        // Some libraries copy to the host here, and others refuse.
+        if !is_on_gpu(argument) {
+            return error;
+        }
+        let of_gpu = of_gpu(name, &kind, argument);
+        of_gpu.set_cause(py, Some(error));
+        of_gpu
+    })?;
     Ok((array.cast_into()?, if is_pillow { Channels::Rgb } else { channels }))
+}
+
+/// Reports whether an argument's numbers lie in the memory of a GPU, by CUDA's interface or DLPack's.
+fn is_on_gpu(argument: &Bound<'_, PyAny>) -> bool {
+    /// DLPack's numbers of memory that the host may read: its own, and page-locked for CUDA and for ROCm.
+    const HOST: [i32; 3] = [1, 3, 11];
+    let device = || argument.call_method0("__dlpack_device__")?.extract::<(i32, i32)>();
+    argument.getattr("__cuda_array_interface__").is_ok()
+        || device().is_ok_and(|(kind, _)| !HOST.contains(&kind))
+}
+
+/// Returns the error for an array in the memory of a GPU, with its library's way to the host.
+fn of_gpu(name: &str, kind: &str, argument: &Bound<'_, PyAny>) -> PyErr {
+    // PyTorch, CuPy and Numba.
+    let ways = ["cpu", "get", "copy_to_host"];
+    let way = ways.into_iter().find(|way| argument.hasattr(*way).unwrap_or(false));
+    let cure = way.map_or("copy it to the host first".into(), |way| format!("give {name}.{way}()"));
+    PyTypeError::new_err(format!(
+        "{name} is {kind} in the memory of a GPU; the matcher reads the host's: {cure}"
+    ))
 }
 
 /// Takes an argument's numbers, with the array's shape.
@@ -209,6 +237,17 @@ fn samples<T: Element + Copy>(name: &str, array: &Bound<'_, PyUntypedArray>) -> 
 pub fn array2<T: Element>(py: Python<'_>, values: Vec<T>, width: usize) -> Py<PyArray2<T>> {
     let shape = (values.len() / width, width);
     let array = Array::from_shape_vec(shape, values).expect("whole rows");
+    array.into_pyarray(py).unbind()
+}
+
+/// Hands over the values of several images as an array (N, H, W).
+pub fn stack<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
+    (height, width): (usize, usize),
+) -> Py<PyArray3<T>> {
+    let shape = (values.len() / (height * width), height, width);
+    let array = Array::from_shape_vec(shape, values).expect("whole images");
     array.into_pyarray(py).unbind()
 }
 

@@ -69,7 +69,7 @@ impl Disparity {
     }
 
     /// Returns the cameras of an argument that may replace the matcher's.
-    fn geometry(&self, rig: Option<&Calibration>) -> PyResult<Option<StereoGeometry>> {
+    pub fn geometry(&self, rig: Option<&Calibration>) -> PyResult<Option<StereoGeometry>> {
         let size = (self.width(), self.disparity.map().height());
         rig.map(|rig| rig.geometry_of(size)).transpose()
     }

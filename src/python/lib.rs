@@ -5,6 +5,7 @@
 //! interpreter is free while images are matched.
 
 mod arrays;
+mod batch;
 mod calibration;
 mod disparity;
 mod forks;
@@ -64,6 +65,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<matcher::Matcher>()?;
     module.add_class::<disparity::Disparity>()?;
     module.add_class::<stream::Stream>()?;
+    module.add_class::<batch::Batch>()?;
     module.add_class::<calibration::Calibration>()?;
     module.add_class::<pairs::Pairs>()?;
     module.add_class::<pairs::Pair>()?;

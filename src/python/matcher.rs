@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Channels, View, array2};
+use super::batch::{self, Batch};
 use super::calibration::Calibration;
 use super::disparity::Disparity;
 use super::forks::held_off;
@@ -55,6 +56,8 @@ struct OfProcess {
 struct Engine {
     is_on_gpu: AtomicBool,
     running: Mutex<Option<Running>>,
+    /// The engine of the newest batch. Locked only with the interpreter held.
+    batches: Mutex<Option<matcher::Stream>>,
 }
 
 /// A matcher for one size of images.
@@ -260,7 +263,29 @@ impl Matcher {
     /// Matches the pairs of a stream: tuples (left, right, time), or the pairs of `stereod.open`. Returns an
     /// iterator over their disparities, in order. On a GPU several pairs are in flight.
     fn stream(slf: Py<Self>, pairs: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        Ok(Stream::of(slf, pairs.try_iter()?.unbind()))
+        Ok(Stream::of(slf, pairs.try_iter()?.unbind(), None))
+    }
+
+    /// Returns the disparities of a stack of pairs that belong to no stream: (N, H, W) of uint8 or uint16,
+    /// (N, H, W, 3) of uint8, or sequences of images. On a GPU several pairs are in flight.
+    fn batch(
+        slf: Py<Self>,
+        py: Python<'_>,
+        left: &Bound<'_, PyAny>,
+        right: &Bound<'_, PyAny>,
+    ) -> PyResult<Batch> {
+        let pairs = batch::pairs(left, right)?;
+        let engine = slf.get().engine()?;
+        let stream = Stream::of(slf, pairs.unbind(), locked(&engine.batches).take());
+        let mut disparities = Vec::new();
+        while let Some(disparity) = stream.__next__(py)? {
+            disparities.push(Py::new(py, disparity)?);
+        }
+        if let Some(used) = stream.into_engine() {
+            engine.is_on_gpu.store(used.is_on_device(), Ordering::Relaxed);
+            *locked(&engine.batches) = Some(used);
+        }
+        Ok(Batch::of(disparities))
     }
 
     /// Makes filters with a memory restart with the next pair.

@@ -33,14 +33,23 @@ pub struct Stream {
 struct Work {
     /// Made with the first pair. Locked while pairs are matched.
     engine: Mutex<Option<matcher::Stream>>,
+    /// An engine that may serve if it is for images of the same size.
+    spare: Mutex<Option<matcher::Stream>>,
     /// Results that nobody has taken yet. Locked for moments only.
     done: Mutex<VecDeque<matcher::Disparity>>,
 }
 
 impl Stream {
     /// Makes a stream of the pairs of an iterator.
-    pub fn of(matcher: Py<Matcher>, pairs: Py<PyIterator>) -> Self {
-        Self { matcher, pairs, process: process::id(), work: Some(Arc::default()) }
+    pub fn of(matcher: Py<Matcher>, pairs: Py<PyIterator>, spare: Option<matcher::Stream>) -> Self {
+        let work = Work { spare: Mutex::new(spare), ..Work::default() };
+        Self { matcher, pairs, process: process::id(), work: Some(Arc::new(work)) }
+    }
+
+    /// Takes the engine of a stream that has ended.
+    pub fn into_engine(mut self) -> Option<matcher::Stream> {
+        let work = Arc::into_inner(self.work.take()?)?;
+        work.engine.into_inner().ok()?
     }
 
     /// Matches a pair.
@@ -64,7 +73,12 @@ impl Stream {
             let mut engine = locked(&work.engine);
             let stream = match &mut *engine {
                 Some(stream) => stream,
-                none => none.insert(held_off(|| matcher::Stream::of(recipe))?),
+                none => {
+                    let size = recipe.pairs.size;
+                    let spare = locked(&work.spare).take_if(|spare| spare.size() == size);
+                    let made = spare.map_or_else(|| held_off(|| matcher::Stream::of(recipe)), Ok);
+                    none.insert(made?)
+                }
             };
             let done = stream.push(views[0].image()?, views[1].image()?, time)?;
             locked(&work.done).extend(done);
@@ -81,7 +95,7 @@ impl Stream {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Disparity>> {
+    pub fn __next__(&self, py: Python<'_>) -> PyResult<Option<Disparity>> {
         if self.process != process::id() {
             return Err(PyRuntimeError::new_err(
                 "a stream does not survive a fork; call Matcher.stream in the child",

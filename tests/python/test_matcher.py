@@ -118,11 +118,111 @@ def test_images_of_other_libraries(scene):
     for kind, way in [(Arrayed, ""), (Dlpack, ""), (Tensor, "__array_interface__")]:
         assert (matcher(kind(left, way), kind(right, way)).raw == expected).all(), kind
 
-    class OnGpu:
+
+class CudaArray:
+    """An array of Numba's kind on a GPU."""
+
+    __cuda_array_interface__ = {"shape": (120, 200)}
+
+    def copy_to_host(self):
+        return None
+
+
+class CudaTensor:
+    """A tensor of PyTorch's kind on a GPU."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    def __dlpack__(self, **how):
+        raise AssertionError("no library but its own can read it")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def cpu(self):
+        return None
+
+
+class CudaJax(CudaTensor):
+    """An array of JAX's kind on a GPU, which NumPy may copy to the host."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self._array
+
+
+def test_images_in_the_memory_of_a_gpu(scene):
+    left, right, _ = scene
+    matcher = stereod.Matcher(**CPU)
+
+    class Bare:
         __cuda_array_interface__ = {}
 
-    with pytest.raises(TypeError, match="left is .*OnGpu in the memory of a GPU; copy it"):
-        matcher(OnGpu(), right)
+    class Cupy(CudaTensor):
+        cpu = property()
+
+        def get(self):
+            return None
+
+    for array, cure in [
+        (CudaArray(), r"give right.copy_to_host\(\)"),
+        (CudaTensor(), r"give right.cpu\(\)"),
+        (Cupy(), r"give right.get\(\)"),
+        (Bare(), "copy it to the host first"),
+    ]:
+        with pytest.raises(TypeError, match=f"right is .* in the memory of a GPU; .*{cure}"):
+            matcher(left, array)
+    assert (matcher(CudaJax(left), right).raw == matcher(left, right).raw).all()
+
+
+def test_a_stack_of_pairs(scene):
+    left, right, _ = scene
+    rng = np.random.default_rng(1)
+    noise = rng.integers(-20, 20, (4, *left.shape))
+    lefts = np.clip(left + noise, 0, 255).astype(np.uint8)
+    rights = np.repeat(right[None], 4, axis=0)
+    # A pair of a batch belongs to no stream, also if the matcher has filters with a memory.
+    matcher = stereod.Matcher(smoothing=0.5, temporal="denoise", **CPU)
+    alone = [matcher(*pair) for pair in zip(lefts, rights)]
+    batch = matcher.batch(lefts, rights)
+    assert len(batch) == 4 and batch.raw.dtype == np.int16
+    for name in ("raw", "disparity", "confidence"):
+        expected = np.stack([getattr(d, name) for d in alone])
+        np.testing.assert_array_equal(getattr(batch, name), expected, name)
+    assert (batch[-1].raw == alone[-1].raw).all() and [d.shape for d in batch] == [left.shape] * 4
+    assert [d is one for d, one in zip(batch[1:3], (batch[1], batch[2]))] == [True] * 2
+    with pytest.raises(IndexError):
+        batch[4]
+    rig = stereod.Calibration.of_rectified(left.shape[::-1], focal_px=100, baseline_m=0.2)
+    np.testing.assert_array_equal(batch.depth(rig)[2], alone[2].depth(rig))
+    with pytest.raises(ValueError, match="calibration"):
+        batch.depth()
+    # Colours, one channel, lists, and another size.
+    colours = np.repeat(lefts[..., None], 3, axis=3), np.repeat(rights[..., None], 3, axis=3)
+    assert (matcher.batch(*colours).raw == batch.raw).all()
+    assert (matcher.batch(lefts[..., None], list(rights)).raw == batch.raw).all()
+    smaller = matcher.batch(lefts[:, :60], rights[:, :60])
+    assert (smaller[1].raw == matcher(lefts[1, :60], rights[1, :60]).raw).all()
+    assert stereod.Matcher(confidence=False, **CPU).batch(lefts, rights).confidence is None
+    for wrong, text in [
+        ((lefts, rights[:3]), "left has 4 images and right 3"),
+        ((lefts[:0], rights), "left has no images"),
+        ((left, right), r"shape \[120, 200\] of one image.*matcher\(left, right\) takes one"),
+        ((colours[0][0], colours[1][0]), r"shape \[120, 200, 3\] of one image"),
+        (([left, left[:50]], [right, right[:50]]), "200x50 pixels, but the matcher was made for 200x120"),
+        ((lefts.astype(np.float32), rights), "left has the shape .*float32"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            matcher.batch(*wrong)
+    assert (matcher.batch(lefts, rights).raw == batch.raw).all()
+    try:
+        on_gpu = stereod.Matcher(engine="wgpu", disparities=32, smoothing=0.5, temporal="denoise")
+        assert (on_gpu.batch(lefts, rights).raw == batch.raw).all()
+    except RuntimeError as error:
+        assert "Vulkan" in str(error)
 
 
 def test_images_of_pillow(scene):

@@ -23,6 +23,11 @@ def corners(found: list[npt.NDArray[np.float32]]) -> stereod.Calibration:
     return stereod.Calibration.solve(found, found, board=(9, 6), square=0.03, size=(640, 480))[0]
 
 
+def stacks(lefts: npt.NDArray[np.uint8], rights: list[npt.NDArray[np.uint8]]) -> npt.NDArray[np.float32]:
+    batch = stereod.Matcher(disparities=64).batch(lefts, rights)
+    return batch.disparity if len(batch) > 1 else batch[0].disparity
+
+
 def wrong(left: npt.NDArray[np.uint8], sgbm: stereod.StereoSGBM) -> None:
     """Every line has a mistake; mypy reports an `ignore` that hides none."""
     stereod.Matcher(disparites=64)  # type: ignore[call-arg]

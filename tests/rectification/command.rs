@@ -15,6 +15,8 @@ use stereod_core::picture::png::{encode_grey, encode_rgb};
 use stereod_core::picture::still::{read_colours, read_still};
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pool;
+use stereod_io::ebml::read_tags;
+use stereod_io::labels::Labels;
 use stereod_io::sink::video::{RectifiedVideo, RectifiedVideoOptions, read_recording_tags};
 use stereod_io::source::gst::{GstOptions, Keep, open};
 use stereod_io::source::spec::SourceSpec;
@@ -89,6 +91,7 @@ impl Bench {
                 rate: Some(20.0),
                 geometry: None,
                 colour: false,
+                labels: Labels::default(),
             };
             let mut video =
                 RectifiedVideo::create(&self.path(&format!("{eye}.mkv")), &options).unwrap();
@@ -276,6 +279,24 @@ fn videos_keep_every_pixel_and_time() {
         bench.succeed(&[&["left.mkv", "right.mkv", "--frames", "2"], &calibrated[..]].concat());
     assert!(told.contains("2 pairs"), "{told}");
     assert_eq!(play(&bench.path("out/left.mkv"), &bench.path("out/right.mkv")).len(), 2);
+}
+
+#[test]
+fn videos_keep_the_number_of_their_first_frame() {
+    let bench = Bench::new();
+    for number in 1001..1004 {
+        for eye in [Eye::Left, Eye::Right] {
+            bench.write_grey(&format!("{eye}.{number}.png"), &raw(eye, number));
+        }
+    }
+    let shot = ["left.####.png", "right.$F4.png", "--frames", "1..3"];
+    let told = bench.succeed(&[&shot[..], &["--calibration", "rig.json", "-o", "out"]].concat());
+    assert!(told.contains("2 pairs"), "{told}");
+    for eye in ["left", "right"] {
+        let tags = read_tags(&bench.path(&format!("out/{eye}.mkv")), true).unwrap();
+        let number = tags.iter().find(|(name, _)| name == "FIRST_FRAME");
+        assert_eq!(number.map(|(_, value)| &**value), Some("1002"), "{tags:?}");
+    }
 }
 
 #[test]

@@ -25,26 +25,41 @@ fn numbers_of_frames_survive() {
         }
     }
     let shot = ["run", "--left", "left.$F4.png", "--right", "right.####.png", "--frames", "1..3"];
-    let outputs =
-        ["--record", "d.mkv", "--preview", "p.mp4", "--pictures", "out", "--clouds", "clouds"];
+    let outputs = ["--record", "d.mkv", "--preview", "p.mp4", "--pictures", "out/map.####.exr"];
+    let clouds = ["--clouds", "clouds"];
     let more = ["--pictures-format", "exr", "--focal", "400", "--baseline", "0.1", "-d", "64"];
     let rate = ["--set", "source.picture_rate=24", "--headless"];
-    let (status, _, stderr) = run(folder.path(), &[&shot[..], &outputs, &more, &rate].concat());
+    let (status, _, stderr) =
+        run(folder.path(), &[&shot[..], &outputs, &clouds, &more, &rate].concat());
     assert_eq!(status, 0, "{stderr}");
     let names = |folder: &str| {
         let entries = std::fs::read_dir(at(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|name| name.starts_with('0')).collect();
+        let mut names: Vec<_> = names.filter(|name| name.contains("100")).collect();
         names.sort();
         names
     };
-    assert_eq!(names("out"), ["001002.exr", "001003.exr"]);
+    assert_eq!(names("out"), ["map.1002.exr", "map.1003.exr"]);
     assert_eq!(names("clouds"), ["001002.ply", "001003.ply"]);
-    let map = std::fs::read(at("out/001003.exr")).unwrap();
+    let map = std::fs::read(at("out/map.1003.exr")).unwrap();
     assert_eq!(attribute(&map, "imageCounter", "int"), 1003_i32.to_le_bytes());
     assert_eq!(attribute(&map, "framesPerSecond", "rational")[..4], 24_i32.to_le_bytes());
     assert_eq!(attribute(&map, "focalLengthPx", "float"), 400_f32.to_le_bytes());
     assert_eq!(attribute(&map, "source", "string"), b"left.$F4.png + right.####.png");
+    let again = ["--pictures", "again/map.%06d.png", "--headless"];
+    let (status, _, stderr) = run(folder.path(), &[&shot[..], &again].concat());
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(names("again"), ["map.001002.png", "map.001003.png"]);
+    let (status, _, stderr) = run(
+        folder.path(),
+        &[&shot[..], &["--pictures", "out/map.####.exr", "--headless"]].concat(),
+    );
+    let cure = "pictures are written as png, so their names end with .png";
+    assert!(status == 2 && stderr.contains(cure), "{stderr}");
+    let both = ["--pictures", "out/a.####.png", "--clouds", "out/b.####.ply", "--headless"];
+    let cameras = ["--focal", "400", "--baseline", "0.1"];
+    let (status, _, stderr) = run(folder.path(), &[&shot[..], &both, &cameras].concat());
+    assert!(status == 2 && stderr.contains("are the same folder, "), "{stderr}");
     for video in ["d.mkv", "p.mp4"] {
         let content = std::fs::read(at(video)).unwrap();
         let tag = b"FIRST_FRAME=1002";

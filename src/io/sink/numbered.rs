@@ -1,7 +1,7 @@
 //! A folder of numbered files, one per pair, and a file that describes them.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 
+use crate::pattern::Pattern;
 use crate::sink::segments::Place;
 use stereod_core::files;
 use stereod_core::files::claim::Claim;
@@ -30,16 +31,44 @@ pub struct Kind {
     pub description: &'static str,
 }
 
-impl Kind {
-    /// Returns the number in a file's name, or `None` for other names.
-    fn number_of(&self, name: &OsStr) -> Option<u64> {
-        let (number, extension) = name.to_str()?.split_once('.')?;
-        let number = number.parse().ok().filter(|_| self.extensions.contains(&extension))?;
-        (OsStr::new(&name_of(number, extension)) == name).then_some(number)
+/// Names of numbered files, in any format of their kind: `DIR/NNNNNN.EXT`, or those of a pattern such as
+/// `DIR/shot.####.exr`.
+#[derive(Clone, Debug)]
+pub struct Names {
+    pub dir: PathBuf,
+    kind: &'static Kind,
+    /// A pattern for each extension of the kind.
+    patterns: Vec<(&'static str, Pattern)>,
+}
+
+impl Names {
+    /// Returns the names of files in a folder, or of a pattern.
+    pub fn of(path: &Path, kind: &'static Kind) -> Self {
+        let parsed = |name: &Path, extension: &'static str| {
+            let name = name.with_extension(extension);
+            Some((extension, Pattern::parse(name.as_os_str(), true)?))
+        };
+        let (dir, name) = match pattern_in(path, kind) {
+            Some(name) => (files::folder_of(path), Path::new(name)),
+            None => (path, Path::new("%06d")),
+        };
+        let patterns = kind.extensions.iter().filter_map(|extension| parsed(name, extension));
+        Self { dir: dir.to_owned(), kind, patterns: patterns.collect() }
     }
 
-    fn numbered(&self, dir: &Path) -> Result<Vec<PathBuf>> {
-        let entries = fs::read_dir(dir).map_err(|error| files::explain(dir, &error))?;
+    /// Returns the number in a file's name, or `None` for other names.
+    fn number_of(&self, name: &OsStr) -> Option<u64> {
+        self.patterns.iter().find_map(|(_, pattern)| pattern.number(name))
+    }
+
+    fn name_of(&self, number: u64, extension: &str) -> OsString {
+        let mut patterns = self.patterns.iter();
+        let pattern = patterns.find(|(of, _)| *of == extension);
+        pattern.expect("an extension of the kind").1.name(number)
+    }
+
+    fn numbered(&self) -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(&self.dir).map_err(|error| files::explain(&self.dir, &error))?;
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
         let mut numbered: Vec<_> =
             paths.filter_map(|path| Some((self.number_of(path.file_name()?)?, path))).collect();
@@ -47,8 +76,32 @@ impl Kind {
         Ok(numbered.into_iter().map(|(_, path)| path).collect())
     }
 
+    pub fn description(&self) -> PathBuf {
+        self.dir.join(self.kind.description)
+    }
+
     pub fn is_written(&self, name: &OsStr) -> bool {
-        self.number_of(name).is_some() || name == self.description || name == RECORD
+        self.number_of(name).is_some() || name == self.kind.description || name == RECORD
+    }
+}
+
+/// Returns the file name of a path if it is a pattern, and not that of a folder.
+fn pattern_in<'a>(path: &'a Path, kind: &Kind) -> Option<&'a OsStr> {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let is_numbered = kind.extensions.contains(&extension);
+    path.file_name().filter(|name| Pattern::parse(name, is_numbered).is_some())
+}
+
+/// Checks that the names of a pattern end as files of this format do.
+pub fn check_name(path: &Path, kind: &Kind, extension: &str) -> Result<()> {
+    match pattern_in(path, kind) {
+        Some(name) if Path::new(name).extension() != Some(OsStr::new(extension)) => bail!(
+            "{}: {} are written as {extension}, so their names end with .{extension}; change the name or the \
+             format",
+            path.display(),
+            kind.plural
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -80,7 +133,8 @@ impl Record {
 
     fn present(self, dir: &Path) -> String {
         let is_present = |line: &String| {
-            let name = line.split(' ').next().unwrap_or_default();
+            // Names may hold spaces.
+            let name = line.rsplitn(3, ' ').nth(2).unwrap_or_default();
             Self::line_of(&dir.join(name)).as_ref() == Some(line)
         };
         self.0.into_iter().filter(is_present).map(|line| line + "\n").collect()
@@ -93,19 +147,14 @@ fn line(name: &str, about: &Metadata) -> String {
     format!("{name} {} {}", about.len(), since.as_nanos())
 }
 
-fn name_of(number: u64, extension: &str) -> String {
-    format!("{number:06}.{extension}")
-}
-
-/// Writes `DIR/NNNNNN.EXT`, a file for each number.
+/// Writes a file for each number, with the names of [`Names`].
 ///
 /// Each file appears under its name only when it is complete, with a description next to it. The
 /// numbered files of a folder belong to one run: the first new file removes all that an earlier run
 /// has left. Files that stereod has not written, or that were changed since, are neither replaced nor removed.
 #[derive(Debug)]
 pub struct NumberedFiles {
-    dir: PathBuf,
-    kind: &'static Kind,
+    names: Names,
     extension: &'static str,
     waiting: Option<Waiting>,
     _claim: Claim,
@@ -128,7 +177,9 @@ impl NumberedFiles {
         extension: &'static str,
         text: String,
     ) -> Result<Self> {
-        let dir = place.path();
+        check_name(place.path(), kind, extension)?;
+        let names = Names::of(place.path(), kind);
+        let dir = &names.dir;
         let is_resumed = matches!(place, Place::Resumed(_));
         if is_resumed {
             // If a disk was removed, a new folder would fill the disk that holds the mount point.
@@ -140,19 +191,18 @@ impl NumberedFiles {
         fs::create_dir_all(dir).map_err(|error| files::explain(dir, &error))?;
         let claim = Claim::on_folder(dir)?;
         // This also checks, before the first match, that the folder can be written.
-        let description = NewFile::create(&dir.join(kind.description))?;
+        let description = NewFile::create(&names.description())?;
         let (earlier, record) = match is_resumed {
             true => Default::default(),
-            false => files_of_earlier_run(dir, kind, extension)?,
+            false => files_of_earlier_run(&names, extension)?,
         };
         let waiting = Some(Waiting { description, text, earlier, record });
-        Ok(Self { dir: dir.to_path_buf(), kind, extension, waiting, _claim: claim })
+        Ok(Self { names, extension, waiting, _claim: claim })
     }
 
     pub fn write(&mut self, number: u64, content: &[u8]) -> Result<()> {
-        let name = name_of(number, self.extension);
-        let path = self.dir.join(&name);
-        self.put(NewFile::create(&path)?, &name, content)?;
+        let path = self.names.dir.join(self.names.name_of(number, self.extension));
+        self.put(NewFile::create(&path)?, content)?;
         match self.waiting.take() {
             Some(waiting) => self.take_over(waiting, &path),
             None => Ok(()),
@@ -160,12 +210,13 @@ impl NumberedFiles {
     }
 
     /// Writes a file, and gives it its name once it is in the record, so that a killed run leaves no file that is not.
-    fn put(&self, mut file: NewFile, name: &str, content: &[u8]) -> Result<()> {
-        let (path, record) = (file.path().to_path_buf(), self.dir.join(RECORD));
+    fn put(&self, mut file: NewFile, content: &[u8]) -> Result<()> {
+        let (path, record) = (file.path().to_path_buf(), self.names.dir.join(RECORD));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let written = file.write_all(content).and_then(|()| file.file().metadata());
         let about = written.map_err(|error| files::explain(&path, &error))?;
         let noted = new_file::open(OpenOptions::new().append(true).create(true), &record, false)
-            .and_then(|mut record| writeln!(record, "{}", line(name, &about)));
+            .and_then(|mut record| writeln!(record, "{}", line(&name, &about)));
         noted.map_err(|error| files::explain(&record, &error))?;
         file.put_in_place().map_err(|error| files::explain(&path, &error))
     }
@@ -173,8 +224,8 @@ impl NumberedFiles {
     /// Puts the description in place, and removes the files of an earlier run except `written`.
     fn take_over(&self, waiting: Waiting, written: &Path) -> Result<()> {
         let Waiting { description, text, earlier, record } = waiting;
-        let Kind { plural, singular, .. } = self.kind;
-        self.put(description, self.kind.description, text.as_bytes())?;
+        let Names { dir, kind: Kind { plural, singular, .. }, .. } = &self.names;
+        self.put(description, text.as_bytes())?;
         for path in earlier.iter().filter(|path| *path != written && record.holds(path)) {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -187,10 +238,10 @@ impl NumberedFiles {
             }
         }
         // Otherwise it would grow with every run.
-        let present = Record::of(&self.dir)?.present(&self.dir);
-        files::write_whole(&self.dir.join(RECORD), present.as_bytes())?;
+        let present = Record::of(dir)?.present(dir);
+        files::write_whole(&dir.join(RECORD), present.as_bytes())?;
         if !earlier.is_empty() {
-            let (dir, count) = (self.dir.display(), earlier.len());
+            let (dir, count) = (dir.display(), earlier.len());
             tracing::info!("{dir}: new {plural} take the place of {count} of an earlier run");
         }
         Ok(())
@@ -199,16 +250,13 @@ impl NumberedFiles {
 
 /// Returns the files in a folder that the first new one replaces, and the record with them. Files in
 /// the way that stereod has not written, or that were changed since, are refused.
-fn files_of_earlier_run(
-    dir: &Path,
-    kind: &Kind,
-    extension: &str,
-) -> Result<(Vec<PathBuf>, Record)> {
+fn files_of_earlier_run(names: &Names, extension: &str) -> Result<(Vec<PathBuf>, Record)> {
+    let Names { dir, kind, .. } = names;
     let record = Record::of(dir)?;
     let is_ours = |path: &PathBuf| record.holds(path);
-    let (ours, foreign): (Vec<_>, Vec<_>) = kind.numbered(dir)?.into_iter().partition(is_ours);
+    let (ours, foreign): (Vec<_>, Vec<_>) = names.numbered()?.into_iter().partition(is_ours);
     let is_in_the_way = |path: &PathBuf| path.extension() == Some(OsStr::new(extension));
-    let description = Some(dir.join(kind.description)).filter(|path| path.exists());
+    let description = Some(names.description()).filter(|path| path.exists());
     let description = description.filter(|path| !record.holds(path));
     if let Some(first) = foreign.into_iter().find(is_in_the_way).or(description) {
         bail!(
@@ -269,6 +317,38 @@ mod tests {
         assert_eq!(names(dir), ["000000.png", "000001.png", "about.json"]);
         let record = fs::read_to_string(dir.join(RECORD)).unwrap();
         assert_eq!(record.lines().count(), 3, "{record}");
+    }
+
+    #[test]
+    fn files_have_the_names_of_a_pattern() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        write(dir, "png").unwrap();
+        let write = |pattern: &str, extension, numbers: &[u64]| {
+            let place = Place::from(&dir.join(pattern));
+            let mut files = NumberedFiles::create(&place, &KIND, extension, "{}".into()).unwrap();
+            numbers.iter().for_each(|&number| files.write(number, b"ours").unwrap());
+        };
+        write("a shot.####.npy", "npy", &[97, 1001]);
+        write("a shot.####.tiff", "tiff", &[1001, 12_345]);
+        assert_eq!(
+            names(dir),
+            ["000000.png", "000001.png", "a shot.1001.tiff", "a shot.12345.tiff", "about.json"]
+        );
+        for (name, extension, error) in [
+            ("a/s.%04d.exr", "png", Some("end with .png")),
+            ("a/s.%04d", "npy", Some("end with .npy")),
+            ("a/s.$F4.npy", "png", Some("pictures are written as png")),
+            ("a/s.####.png", "png", None),
+            ("a/take#2", "png", None),
+            ("a/take#2.d", "png", None),
+        ] {
+            let checked = check_name(Path::new(name), &KIND, extension);
+            let checked = checked.map_err(|error| error.to_string()).err();
+            assert_eq!(checked.is_some(), error.is_some(), "{name}");
+            assert!(checked.is_none_or(|text| text.contains(error.unwrap())), "{name}");
+        }
+        assert_eq!(Names::of(Path::new("take#2"), &KIND).dir, Path::new("take#2"));
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub static PICTURES: Kind = Kind {
     description: "disparity.json",
 };
 
-/// Writes each map as `DIR/NNNNNN.EXT`, as [`NumberedFiles`], with the number of the source's image: disparity in the KITTI convention or depth as
-/// 16-bit PNG, or floats in another format of [`Still::write`]. The description holds the meaning of the
+/// Writes each map to a file of its own ([`NumberedFiles`]) with the number of the source's image: disparity in the KITTI
+/// convention or depth as 16-bit PNG, or floats in another format of [`Still::write`]. The description holds the meaning of the
 /// numbers, the range and the cameras, if known.
 #[derive(Debug)]
 pub struct Pictures {
@@ -146,7 +146,7 @@ pub static CLOUDS: Kind = Kind {
     description: "clouds.json",
 };
 
-/// Writes each map as `DIR/NNNNNN.EXT`, coloured by the left image, as [`NumberedFiles`]. The
+/// Writes each map to a file of its own ([`NumberedFiles`]), coloured by the left image. The
 /// description holds the format, the unit, the axes and the cameras.
 #[derive(Debug)]
 pub struct Clouds {

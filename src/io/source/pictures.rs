@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 use crate::labels::{Labels, Timecode, Timing};
+use crate::pattern::Pattern;
 
 /// With DPX, which is not read, so that the error names the cure.
 const KINDS: [&str; 11] =
@@ -26,72 +27,14 @@ pub(super) struct Pictures {
     asked: bool,
 }
 
-/// A file name with one number in it, not necessarily UTF-8.
-struct Name<'a> {
-    before: &'a [u8],
-    after: &'a [u8],
-    /// Smallest number of digits, with leading zeros.
-    digits: usize,
-}
-
-impl<'a> Name<'a> {
-    /// Parses `before%0Nd`after, also `%d`, and, of an image, `before####after` with a digit for each `#` and
-    /// `before$F4after` (also `$F`) as Houdini writes it; `None` without a number in the name.
-    fn parse(name: &'a OsStr) -> Option<Self> {
-        let bytes = name.as_encoded_bytes();
-        let is_picture = || is_picture(Path::new(name));
-        Self::parse_printf(bytes)
-            .or_else(|| Self::parse_hashes(bytes).filter(|_| is_picture()))
-            .or_else(|| Self::parse_houdini(bytes).filter(|_| is_picture()))
-    }
-
-    fn parse_hashes(name: &'a [u8]) -> Option<Self> {
-        let at = name.iter().position(|&byte| byte == b'#')?;
-        let digits = name[at..].iter().take_while(|&&byte| byte == b'#').count();
-        Some(Self { before: &name[..at], after: &name[at + digits..], digits })
-    }
-
-    fn parse_houdini(name: &'a [u8]) -> Option<Self> {
-        let at = name.windows(2).position(|two| two == b"$F")?;
-        let after = &name[at + 2..];
-        let (digits, after) = match after {
-            [digit @ b'1'..=b'9', after @ ..] => (usize::from(digit - b'0'), after),
-            after => (1, after),
-        };
-        Some(Self { before: &name[..at], after, digits })
-    }
-
-    fn parse_printf(name: &'a [u8]) -> Option<Self> {
-        let signs = name.iter().enumerate().filter(|(_, byte)| **byte == b'%');
-        signs.into_iter().find_map(|(at, _)| {
-            let rest = &name[at + 1..];
-            let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-            let (width, after) = rest.split_at(end);
-            let after = after.strip_prefix(b"d")?;
-            // "%5d" pads with spaces, which image names do not.
-            let digits = match width {
-                b"" => 1,
-                [b'0', ..] => std::str::from_utf8(width).ok()?.parse().ok().filter(|&n| n <= 20)?,
-                _ => return None,
-            };
-            Some(Self { before: &name[..at], after, digits })
-        })
-    }
-
-    /// Returns the number in `file` if printf would have written that name.
-    fn number(&self, file: &OsStr) -> Option<u64> {
-        let file = file.as_encoded_bytes();
-        let digits = file.strip_prefix(self.before)?.strip_suffix(self.after)?;
-        let plain = digits.iter().all(u8::is_ascii_digit);
-        let padded =
-            digits.len() == self.digits || (digits.len() > self.digits && digits[0] != b'0');
-        (plain && padded).then(|| std::str::from_utf8(digits).ok()?.parse().ok())?
-    }
+/// Returns the pattern in a file's name; `None` without a number in it.
+fn parsed(name: &OsStr) -> Option<Pattern> {
+    Pattern::parse(name, is_picture(Path::new(name)))
 }
 
 /// Reports whether `path` has a number in its file name, `%d` or `%0Nd`.
 pub(super) fn is_pattern(path: &Path) -> bool {
-    split(path).is_some_and(|(_, name)| Name::parse(name).is_some())
+    split(path).is_some_and(|(_, name)| parsed(name).is_some())
 }
 
 /// Reports whether `path` has `*`, `?` or `[` in it, which stand for any characters.
@@ -158,7 +101,7 @@ impl Pictures {
     fn find_numbered(pattern: &Path) -> anyhow::Result<Self> {
         let shown = pattern.display();
         let (folder, name) = split(pattern).context("no file name")?;
-        let name = Name::parse(name).context("no number in the file name")?;
+        let name = parsed(name).context("no number in the file name")?;
         ensure!(
             !folder.to_string_lossy().contains('%') || folder.is_dir(),
             "{shown}: the number must be in the file's name, not in the folder's"
@@ -357,25 +300,6 @@ mod tests {
         ] {
             assert!(!is_pattern(Path::new(name)), "{name}");
         }
-    }
-
-    #[test]
-    fn numbers_are_read_as_printf_writes_them() {
-        let name = Name::parse("l%03d.png".as_ref()).unwrap();
-        assert_eq!(name.number("l007.png".as_ref()), Some(7));
-        assert_eq!(name.number("l1234.png".as_ref()), Some(1234));
-        for other in ["l07.png", "l0123.png", "l.png", "l-07.png", "r007.png", "l007.jpg"] {
-            assert_eq!(name.number(other.as_ref()), None, "{other}");
-        }
-        assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("12.png".as_ref()), Some(12));
-        assert_eq!(Name::parse("%d.png".as_ref()).unwrap().number("012.png".as_ref()), None);
-        let name = Name::parse("shot.####.exr".as_ref()).unwrap();
-        assert_eq!(name.number("shot.0097.exr".as_ref()), Some(97));
-        assert_eq!(name.number("shot.12345.exr".as_ref()), Some(12_345));
-        assert_eq!(name.number("shot.97.exr".as_ref()), None);
-        let name = Name::parse("shot.$F4.exr".as_ref()).unwrap();
-        assert_eq!(name.number("shot.1001.exr".as_ref()), Some(1001));
-        assert_eq!(name.number("shot.101.exr".as_ref()), None);
     }
 
     #[test]

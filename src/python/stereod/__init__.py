@@ -11,6 +11,7 @@ from ._nvrtc import prepare as _prepare
 _prepare()
 
 from ._native import (  # noqa: E402
+    Batch,
     Calibration,
     CalibrationError,
     DeviceError,
@@ -51,6 +52,7 @@ __all__ = [
     "STEREO_SGBM_MODE_SGBM_3WAY",
     "SUPPORTED",
     "UNKNOWN",
+    "Batch",
     "Calibration",
     "CalibrationError",
     "DeviceError",

@@ -30,7 +30,7 @@ use stereod_core::picture::cloud::CloudOptions;
 use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::sink::messages::{TOPICS, stamp};
+use stereod_io::sink::messages::{Heading, TOPICS, stamp};
 pub use viewers::Ending;
 use viewers::{Answer, Viewers};
 
@@ -64,6 +64,8 @@ pub struct Source {
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
     pub clock: Option<CaptureClock>,
+    /// Text before the names of coordinate frames in messages.
+    pub frame_prefix: String,
     /// Files and folders of frames that the run writes.
     pub files: Vec<PathBuf>,
     /// File for saved settings; `None`: a new one in the folder each time.
@@ -117,8 +119,11 @@ impl Newest {
     /// Returns the message of a topic, encoded in the same way.
     async fn of_topic(self: &Arc<Self>, live: &Live, topic: usize) -> Encoded {
         let newest = self.clone();
-        let stamp = stamp(live.0.source.clock, self.frame.pair.timestamp);
-        let encode = move || TOPICS[topic].encode(&newest.frame, stamp).map(Bytes::from);
+        let (stamp, of) = (stamp(live.0.source.clock, self.frame.pair.timestamp), live.clone());
+        let encode = move || {
+            let head = Heading { stamp, prefix: &of.0.source.frame_prefix };
+            TOPICS[topic].encode(&newest.frame, head).map(Bytes::from)
+        };
         self.messages[topic].get_or_init(|| live.encode(encode)).await.clone()
     }
 }

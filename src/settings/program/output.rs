@@ -21,6 +21,7 @@ use stereod_io::sink::{mcap, messages};
 pub struct Output {
     pub record: String,
     pub mcap: String,
+    pub frame_prefix: String,
     pub on_demand: bool,
     pub segment: String,
     pub segment_size: String,
@@ -61,6 +62,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
          depth-float, depth-png, points and confidence; by default left, disparity, disparity-jpeg and, with a \
          calibration, depth.",
     ),
+    Row::text("frame_prefix", "", messages::check_prefix)
+        .help("Prefix of the coordinate frames' names in messages (MCAP, ROS 2, Foxglove), such as `front_`.")
+        .more("It tells the frames of several rigs apart: front_stereo_link, front_left_optical_frame."),
     Row::new("on_demand", Switch(false), Kind::Switch)
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--on-demand", "")
@@ -135,7 +139,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help(
             "Write numbered 16-bit PNG images (disparity * 256, or * 128 or * 64 beyond 255 px) into \
              a folder, and remove those of an earlier run.",
-        ),
+        )
+        .more("`DIR/shot.####.png` gives the names, also with `%04d` or `$F4`."),
     Row::names("pictures_format", "png", &["png", "tiff", "exr", "npy", "pfm"])
         .flag(OUTPUT, "--pictures-format", "FORMAT")
         .help("Format of `pictures`.")
@@ -152,7 +157,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "Write numbered point clouds (metres, coloured) into a folder, and remove those of an \
              earlier run.",
         )
-        .more("They need a calibration."),
+        .more("They need a calibration. `DIR/shot.####.ply` gives the names."),
     Row::names("clouds_format", "ply", &["ply", "pcd", "las"])
         .flag(OUTPUT, "--clouds-format", "FORMAT")
         .help("Format of `clouds`.")

@@ -31,7 +31,8 @@ impl Face for Graph {
         let settings = &run.loaded.settings;
         let (namespace, ros2) = (self.namespace.clone(), &settings.ros2);
         let (topics, reliable) = (ros2.topics.clone(), ros2.reliable);
-        let options = Ros2Options { namespace, topics, reliable };
+        let prefix = settings.output.frame_prefix.clone();
+        let options = Ros2Options { namespace, topics, prefix, reliable };
         let stream = outputs::stream_info(run.loaded, run.info, run.rig, run.clock);
         let (requests, of_status) = (run.requests.clone(), run.status.clone());
         let exchange = Exchange::new(Links {

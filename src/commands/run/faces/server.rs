@@ -83,6 +83,7 @@ impl Face for Page {
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
+            frame_prefix: settings.output.frame_prefix.clone(),
             files: outputs::files_of_frames(settings).collect(),
             settings_file: settings.window.settings(),
             folder: (&settings.window.snapshots).into(),

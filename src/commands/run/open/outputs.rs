@@ -21,6 +21,7 @@ use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
 use stereod_core::{files, reading};
 use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::sink::numbered::{self, Names};
 use stereod_io::sink::restarting::{Factory, Restarting};
 use stereod_io::sink::segments::{self, Place, SegmentLimits, Segments};
 use stereod_io::sink::still::StillFormat;
@@ -89,7 +90,7 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
     let is_segmented = settings.output.segmenting().is_some();
     let single = |(output, path): &(&Output, PathBuf)| match output.kind {
         Kind::Recording(_) if is_segmented => None,
-        Kind::Folder(kind, ..) => Some((output.flag, path.join(kind.description))),
+        Kind::Folder(kind, ..) => Some((output.flag, Names::of(path, kind).description())),
         _ => Some((output.flag, path.clone())),
     };
     let all: Vec<(&str, PathBuf)> = outputs.iter().filter_map(single).collect();
@@ -116,10 +117,10 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
     }
     let mut folders = HashMap::new();
     for (Output { flag, kind, .. }, folder) in outputs {
+        let Kind::Folder(kind, ..) = kind else { continue };
+        let folder = Names::of(&folder, kind).dir;
         let folder = folder.canonicalize().unwrap_or(folder);
-        if let Kind::Folder(..) = kind
-            && let Some(other) = folders.insert(folder.clone(), flag)
-        {
+        if let Some(other) = folders.insert(folder.clone(), flag) {
             let folder = folder.display();
             bail!("{other} and {flag} are the same folder, {folder}; give each its own");
         }
@@ -137,8 +138,10 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     let is_segmented = settings.output.segmenting().is_some();
     wanted(settings).filter_map(move |(Output { flag, kind, .. }, path)| match kind {
         Kind::Folder(kind, ..) => {
-            let is_written = Box::new(|name: &OsStr| kind.is_written(name));
-            Some(Series { flag, folder: path, is_written })
+            let names = Names::of(&path, kind);
+            let folder = names.dir.clone();
+            let is_written = Box::new(move |name: &OsStr| names.is_written(name));
+            Some(Series { flag, folder, is_written })
         }
         Kind::Recording(_) if is_segmented => {
             let folder = files::folder_of(&path).to_owned();
@@ -254,7 +257,7 @@ fn places(
             Some((*open, first.clone(), if is_file { of_any_length(path) } else { first }))
         }
         (Kind::Preview(open), _) => Some((*open, Place::from(&path), of_any_length(path))),
-        (Kind::Folder(_, open), _) => Some((*open, Place::from(&path), Place::Resumed(path))),
+        (Kind::Folder(_, _, open), _) => Some((*open, Place::from(&path), Place::Resumed(path))),
         (Kind::Statistics | Kind::Shared, _) => None,
     }
 }
@@ -292,6 +295,9 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
             Kind::Recording(_) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
             Kind::Recording(_) => check_recording_name(&path),
             Kind::Preview(_) => check_preview_name(&path),
+            Kind::Folder(kind, extension, _) => {
+                numbered::check_name(&path, kind, extension(&settings.output))
+            }
             _ => Ok(()),
         };
         named.context(output.flag).map_err(Error::Usage)?;

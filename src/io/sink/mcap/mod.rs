@@ -17,7 +17,7 @@ use super::output::Output;
 use super::segments::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, check_same_size};
-use crate::sink::messages::{Topic, chosen, stamp};
+use crate::sink::messages::{Heading, Topic, chosen, stamp};
 use stereod_core::files;
 use stereod_core::frame::Matched;
 
@@ -35,6 +35,8 @@ pub struct McapOptions {
     /// Names and contents of the calibration files, which are attached. They are read once, because
     /// a later segment must not depend on them.
     pub calibration: Vec<(String, Vec<u8>)>,
+    /// Text before the names of coordinate frames.
+    pub prefix: String,
 }
 
 /// Records the messages of every pair. Each pair is a chunk of its own or several, at once in the file.
@@ -43,6 +45,7 @@ pub struct McapRecorder {
     path: PathBuf,
     stream: StreamInfo,
     topics: Vec<&'static Topic>,
+    prefix: String,
     output: Output<McapFile>,
     first: Option<Duration>,
     failed: bool,
@@ -71,6 +74,7 @@ impl McapRecorder {
             path,
             stream: *stream,
             topics,
+            prefix: options.prefix,
             output: Output::create(&place, header, stream.clock)?,
             first: None,
             failed: false,
@@ -83,7 +87,8 @@ impl McapRecorder {
             .with_context(|| format!("cannot record to {}", self.path.display()))?;
         let time = frame.pair.timestamp;
         let stamp = stamp(self.stream.clock, time);
-        let encode = |topic: &&Topic| topic.encode(frame, stamp);
+        let head = Heading { stamp, prefix: &self.prefix };
+        let encode = |topic: &&Topic| topic.encode(frame, head);
         let encoded = self.topics.iter().map(encode).collect::<Result<Vec<_>>>()?;
         let output = &mut self.output;
         let first = *self.first.get_or_insert_with(|| {

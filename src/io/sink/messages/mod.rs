@@ -46,6 +46,36 @@ pub struct Topic {
     encode: Encode,
 }
 
+/// Contents of the headers of a pair's messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heading<'a> {
+    /// Time of the capture since 1970.
+    pub stamp: Duration,
+    /// Text before the names of coordinate frames, which tells rigs apart.
+    pub prefix: &'a str,
+}
+
+impl Heading<'_> {
+    /// Writes a `std_msgs/Header` in this coordinate frame.
+    fn write(self, cdr: &mut Cdr, frame: &str) {
+        header(cdr, self.stamp, &self.named(frame));
+    }
+
+    fn named(self, frame: &str) -> String {
+        format!("{}{frame}", self.prefix)
+    }
+}
+
+/// Checks a prefix of coordinate frames.
+pub fn check_prefix(prefix: &str) -> Result<(), String> {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    // tf2 refuses a slash at the beginning.
+    match prefix.chars().all(is_known) && !prefix.starts_with('/') {
+        true => Ok(()),
+        false => Err("letters, digits and `_-./`, not `/` first, such as `front_`".into()),
+    }
+}
+
 /// Requirement of a message besides the pair and its disparity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -80,7 +110,7 @@ const IMAGE: &str = "sensor_msgs/Image";
 const COMPRESSED: &str = "sensor_msgs/CompressedImage";
 const CAMERA_INFO: &str = "sensor_msgs/CameraInfo";
 
-type Encode = fn(&Matched, Duration) -> Result<Vec<u8>>;
+type Encode = fn(&Matched, Heading<'_>) -> Result<Vec<u8>>;
 
 const fn topic(
     key: Option<&'static str>,
@@ -93,10 +123,9 @@ const fn topic(
 }
 
 impl Topic {
-    /// Encodes the message of a pair. `stamp` is the time of its capture since 1970, the same in all
-    /// messages of the pair.
-    pub fn encode(&self, frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
-        (self.encode)(frame, stamp).with_context(|| format!("topic {}", self.path))
+    /// Encodes the message of a pair.
+    pub fn encode(&self, frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+        (self.encode)(frame, head).with_context(|| format!("topic {}", self.path))
     }
 
     pub fn is_in(&self, frame: &Matched) -> bool {
@@ -171,9 +200,9 @@ pub fn diagnostics(source: &str, diagnosis: &Diagnosis, stamp: Duration) -> Vec<
 }
 
 /// Begins a message with a `std_msgs/Header` in the coordinate frame of the pair.
-fn with_header(room: usize, stamp: Duration) -> Cdr {
+fn with_header(room: usize, head: Heading<'_>) -> Cdr {
     let mut cdr = Cdr::with_room(128 + room);
-    header(&mut cdr, stamp, FRAME);
+    head.write(&mut cdr, FRAME);
     cdr
 }
 
@@ -194,21 +223,21 @@ fn image(
 
 /// Returns a view as `mono8` or, if it has colours, as `rgb8`. Video of a grey camera has colour differences, but none
 /// that says anything, and three times the bytes.
-fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
+fn picture(view: &Image, head: Heading<'_>) -> Vec<u8> {
     let size = (view.width(), view.height());
     match view.chroma() {
         Some(chroma) if chroma.is_neutral() => {
             let grey = |&luma: &u8| chroma.coding().rgb(luma, chroma::NONE)[0];
-            image_message(size, ("mono8", 1), stamp, |out| {
+            image_message(size, ("mono8", 1), head, |out| {
                 out.extend(view.pixels().iter().map(grey))
             })
         }
-        Some(_) => image_message(size, ("rgb8", 3), stamp, |out| {
+        Some(_) => image_message(size, ("rgb8", 3), head, |out| {
             let start = out.len();
             out.resize(start + 3 * size.0 * size.1, 0);
             view.write_rgb::<3>(&mut out[start..], 3 * size.0);
         }),
-        None => image_message(size, ("mono8", 1), stamp, |out| out.extend(view.pixels())),
+        None => image_message(size, ("mono8", 1), head, |out| out.extend(view.pixels())),
     }
 }
 
@@ -216,54 +245,54 @@ fn picture(view: &Image, stamp: Duration) -> Vec<u8> {
 fn image_message(
     (width, height): (usize, usize),
     encoding: (&str, usize),
-    stamp: Duration,
+    head: Heading<'_>,
     fill: impl FnOnce(&mut Vec<u8>),
 ) -> Vec<u8> {
-    let mut cdr = with_header(encoding.1 * width * height, stamp);
+    let mut cdr = with_header(encoding.1 * width * height, head);
     image(&mut cdr, (width, height), encoding, fill);
     cdr.finish()
 }
 
-fn left(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
-    Ok(picture(&frame.pair.left, stamp))
+fn left(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+    Ok(picture(&frame.pair.left, head))
 }
 
-fn right(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
-    Ok(picture(&frame.pair.right, stamp))
+fn right(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+    Ok(picture(&frame.pair.right, head))
 }
 
-fn compressed(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
-    Ok(jpeg_message(jpeg(&frame.pair.left, 1)?, stamp))
+fn compressed(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+    Ok(jpeg_message(jpeg(&frame.pair.left, 1)?, head))
 }
 
 /// Returns disparity in the colours of the preview, for viewers without a decoder of `DisparityImage`.
-fn coloured_disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn coloured_disparity(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let (width, height) = (map.width(), map.height());
     let Colouring { map: colours, span } = Colouring::default();
     let mut rgb = vec![0; 3 * width * height];
     colourise::<3>(map, colours, &ColourScale::new(span, map.range()), &mut rgb, 3 * width);
-    Ok(jpeg_message(encode_coloured(&rgb, (width, height))?, stamp))
+    Ok(jpeg_message(encode_coloured(&rgb, (width, height))?, head))
 }
 
-fn jpeg_message(file: Vec<u8>, stamp: Duration) -> Vec<u8> {
-    let mut cdr = with_header(file.len(), stamp);
+fn jpeg_message(file: Vec<u8>, head: Heading<'_>) -> Vec<u8> {
+    let mut cdr = with_header(file.len(), head);
     cdr.text("jpeg").bytes(|out| out.extend(file));
     cdr.finish()
 }
 
-fn confidence(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn confidence(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let confidence = frame.confidence.as_ref().context("the pair has no confidence")?;
-    Ok(picture(confidence, stamp))
+    Ok(picture(confidence, head))
 }
 
 /// Returns disparity in pixels as 32-bit floats; unknown is NaN. The message defines the disparity of a point
 /// at infinity as 0, even if the principal points of the views differ.
-fn disparity(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn disparity(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(4 * width * height, stamp);
-    header(&mut cdr, stamp, FRAME);
+    let mut cdr = with_header(4 * width * height, head);
+    head.write(&mut cdr, FRAME);
     let at_infinity = frame.geometry.map_or(0.0, |it| it.centre_x_px - it.right_centre_x_px) as f32;
     image(&mut cdr, (width, height), ("32FC1", 4), |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
@@ -290,18 +319,18 @@ fn millimetres(frame: &Matched) -> Result<Vec<u16>> {
     Ok(stored)
 }
 
-fn depth(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn depth(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let (map, stored) = (&frame.disparity, millimetres(frame)?);
-    Ok(image_message((map.width(), map.height()), ("16UC1", 2), stamp, |out| {
+    Ok(image_message((map.width(), map.height()), ("16UC1", 2), head, |out| {
         out.extend(stored.iter().flat_map(|number| number.to_le_bytes()));
     }))
 }
 
 /// Returns depth in metres as 32-bit floats (REP 118); unknown is NaN.
-fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn depth_float(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let (map, geometry) = (&frame.disparity, geometry(frame)?);
     let (width, height) = (map.width(), map.height());
-    Ok(image_message((width, height), ("32FC1", 4), stamp, |out| {
+    Ok(image_message((width, height), ("32FC1", 4), head, |out| {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| map.at(x, y)));
         let metres = pixels.map(|pixel| geometry.depth_m(pixel?.into()));
         out.extend(metres.flat_map(|z| z.map_or(f32::NAN, |z| z as f32).to_le_bytes()));
@@ -310,14 +339,14 @@ fn depth_float(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
 
 /// Returns depth in millimetres as image_transport's plug-in compressedDepth does: a header of 12 bytes,
 /// which 16-bit depth does not use, before a PNG.
-fn depth_png(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn depth_png(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let map = &frame.disparity;
     let file = png::encode_numbers(
         &millimetres(frame)?,
         (map.width(), map.height()),
         &DepthUnit::default().describe(),
     )?;
-    let mut cdr = with_header(12 + file.len(), stamp);
+    let mut cdr = with_header(12 + file.len(), head);
     cdr.text("16UC1; compressedDepth png").bytes(|out| {
         out.extend([0; 12]);
         out.extend(file);
@@ -327,11 +356,11 @@ fn depth_png(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
 
 /// Returns a point for every pixel, in rows like the image, in metres; unknown is NaN. The colour is
 /// packed into a float, as PCL has it.
-fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn points(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     const FLOAT32: u8 = 7;
     let (map, geometry) = (&frame.disparity, geometry(frame)?);
     let (width, height) = (map.width(), map.height());
-    let mut cdr = with_header(16 * width * height, stamp);
+    let mut cdr = with_header(16 * width * height, head);
     cdr.u32(height as u32).u32(width as u32).length(4);
     for (number, name) in ["x", "y", "z", "rgb"].into_iter().enumerate() {
         cdr.text(name).u32(4 * number as u32).u8(FLOAT32).u32(1);
@@ -352,13 +381,13 @@ fn points(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
 
 /// Returns the calibration of a rectified camera. `p` projects points of the left camera's frame, so the
 /// right one has minus focal length times baseline in its fourth column.
-fn camera_info(frame: &Matched, stamp: Duration, camera: usize) -> Result<Vec<u8>> {
+fn camera_info(frame: &Matched, head: Heading<'_>, camera: usize) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let centre = [geometry.centre_x_px, geometry.right_centre_x_px][camera];
     let (focal, row) = (geometry.focal_px, geometry.centre_y_px);
     let shift = [0.0, -focal * geometry.baseline_m][camera];
     let size = (frame.disparity.width(), frame.disparity.height());
-    let mut cdr = with_header(400, stamp);
+    let mut cdr = with_header(400, head);
     cdr.u32(size.1 as u32).u32(size.0 as u32).text("plumb_bob").length(5).f64s(&[0.0; 5]);
     cdr.f64s(&[focal, 0.0, centre, 0.0, focal, row, 0.0, 0.0, 1.0]);
     cdr.f64s(&[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
@@ -374,15 +403,17 @@ fn region(cdr: &mut Cdr, (width, height): (usize, usize)) {
 }
 
 /// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one.
-fn transform(frame: &Matched, stamp: Duration) -> Result<Vec<u8>> {
+fn transform(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let mut cdr = Cdr::with_room(256);
     cdr.length(2);
-    header(&mut cdr, stamp, BODY_FRAME);
+    head.write(&mut cdr, BODY_FRAME);
     // Forward, x, is the camera's z; left, y, its -x; up, z, its -y.
-    cdr.text(FRAME).f64s(&[0.0, 0.0, 0.0]).f64s(&[-0.5, 0.5, -0.5, 0.5]);
-    header(&mut cdr, stamp, FRAME);
-    cdr.text(RIGHT_FRAME).f64s(&[geometry.baseline_m, 0.0, 0.0]).f64s(&[0.0, 0.0, 0.0, 1.0]);
+    cdr.text(&head.named(FRAME)).f64s(&[0.0, 0.0, 0.0]).f64s(&[-0.5, 0.5, -0.5, 0.5]);
+    head.write(&mut cdr, FRAME);
+    cdr.text(&head.named(RIGHT_FRAME))
+        .f64s(&[geometry.baseline_m, 0.0, 0.0])
+        .f64s(&[0.0, 0.0, 0.0, 1.0]);
     Ok(cdr.finish())
 }
 
@@ -394,6 +425,7 @@ fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
 mod tests {
     use super::*;
     use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
+    use stereod_core::frame::{DisparityMap, DisparityRange, StereoPair};
     use stereod_core::pool::{Pool, Pooled};
 
     #[test]
@@ -404,7 +436,10 @@ mod tests {
             // Video range: 126 is 50 % grey.
             let coding = ColourCoding::new(0.2126, 0.0722, false);
             let chroma = Chroma::new(coding, plane, Pool::new());
-            picture(&Image::from_vec(4, 2, vec![126; 8]).with_chroma(Some(chroma)), Duration::ZERO)
+            picture(
+                &Image::from_vec(4, 2, vec![126; 8]).with_chroma(Some(chroma)),
+                Heading::default(),
+            )
         };
         let has = |message: &[u8], text: &str| {
             message.windows(text.len()).any(|at| at == text.as_bytes())
@@ -412,6 +447,37 @@ mod tests {
         let grey = view([128, 127]);
         assert!(has(&grey, "mono8") && grey.ends_with(&[128; 8]), "{grey:?}");
         assert!(has(&view([140, 128]), "rgb8"));
+    }
+
+    #[test]
+    fn a_prefix_is_before_every_frame() {
+        let geometry = StereoGeometry {
+            focal_px: 400.0,
+            baseline_m: 0.1,
+            centre_x_px: 4.0,
+            centre_y_px: 2.0,
+            right_centre_x_px: 4.0,
+        };
+        let image = || Image::from_vec(8, 4, vec![9; 32]);
+        let range = DisparityRange { min: 0, count: 4 };
+        let map = DisparityMap::of_values(8, range, vec![16; 32]);
+        let mut frame = Matched::new(StereoPair::of_stills(image(), image()), map);
+        frame.geometry = Some(geometry);
+        frame.confidence = Some(image());
+        let head = Heading { prefix: "front_", ..Heading::default() };
+        for topic in &TOPICS {
+            let message = topic.encode(&frame, head).unwrap();
+            let count = |text: &[u8]| message.windows(text.len()).filter(|at| *at == text).count();
+            let named = [FRAME, BODY_FRAME, RIGHT_FRAME].map(|frame| {
+                let prefixed = head.named(frame);
+                assert_eq!(count(prefixed.as_bytes()), count(frame.as_bytes()), "{}", topic.path);
+                count(frame.as_bytes())
+            });
+            assert!(named[0] > 0 && (named[1] > 0) == topic.is_static(), "{}", topic.path);
+        }
+        for (prefix, is_known) in [("", true), ("rig1/", true), ("/rig1", false), ("a b", false)] {
+            assert_eq!(check_prefix(prefix).is_ok(), is_known, "{prefix}");
+        }
     }
 
     #[test]
@@ -429,6 +495,7 @@ mod tests {
         for topic in shown.iter().flatten() {
             assert!(TOPICS.iter().any(|known| known.path == *topic), "{topic}");
         }
+        assert_eq!(panels["3D!points"]["followTf"], BODY_FRAME);
         assert!(shown.contains(&Some("/disparity/image_color/compressed")), "{shown:?}");
         // Millimetres up to 10 m; Lichtblick's default reaches to 65535.
         assert_eq!(panels["Image!depth"]["imageMode"]["maxValue"], 10_000);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::matroska::{MatroskaWriter, TICK_NS, Track, id};
-use super::tags::{FIRST, collect};
-use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
+use super::matroska::{MatroskaWriter, TICK_NS, Track};
+use super::tags::FIRST;
+use crate::ebml::{UNKNOWN_SIZE, children, collect_tags, id, read_body, read_header, skip};
 use stereod_core::files::explain;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::reading;
@@ -93,7 +93,7 @@ fn read_head(path: &Path) -> Result<(Head, (BufReader<File>, u64))> {
             id::SEGMENT => {}
             _ if size == UNKNOWN_SIZE => bail!("it is no recording of stereod"),
             id::TRACKS => tracks = read_body(&mut file, size, LONGEST[0])?,
-            id::TAGS => collect(&read_body(&mut file, size, LONGEST[0])?, &mut tags),
+            id::TAGS => collect_tags(&read_body(&mut file, size, LONGEST[0])?, &mut tags),
             _ => skip(&mut file, size)?,
         }
     };

@@ -15,7 +15,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
 use crate::ebml::{
-    UNKNOWN_SIZE, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
+    UNKNOWN_SIZE, id, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
 use crate::sink::output::Container;
 use stereod_core::clock::unix_ns;
@@ -33,23 +33,6 @@ pub(super) struct Header {
 pub(super) struct Packet<'a> {
     pub(super) data: &'a [u8],
     pub(super) private: Option<&'a [u8]>,
-}
-
-/// Identifiers, RFC 9559, section 5.1.
-pub(super) mod id {
-    pub(crate) const EBML: u32 = 0x1a45_dfa3;
-    pub(crate) const SEGMENT: u32 = 0x1853_8067;
-    pub(crate) const SEEK_HEAD: u32 = 0x114d_9b74;
-    pub(crate) const INFO: u32 = 0x1549_a966;
-    pub(crate) const DURATION: u32 = 0x4489;
-    pub(crate) const TRACKS: u32 = 0x1654_ae6b;
-    pub(crate) const TAGS: u32 = 0x1254_c367;
-    pub(crate) const TAG: u32 = 0x7373;
-    pub(crate) const SIMPLE_TAG: u32 = 0x67c8;
-    pub(crate) const TAG_NAME: u32 = 0x45a3;
-    pub(crate) const TAG_STRING: u32 = 0x4487;
-    pub(crate) const CLUSTER: u32 = 0x1f43_b675;
-    pub(crate) const CUES: u32 = 0x1c53_bb6b;
 }
 
 /// Nanoseconds per tick of the file's times: one microsecond.

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use super::lossless::{Bgrx, Description, Lossless, Sample};
 use super::matroska::Tags;
 use super::tags;
+use crate::labels::Labels;
 use crate::sink::segments::Place;
 use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
 use stereod_core::calibration::Aligner;
@@ -179,6 +180,7 @@ pub struct RectifiedVideoOptions {
     pub rate: Option<f64>,
     pub geometry: Option<StereoGeometry>,
     pub colour: bool,
+    pub labels: Labels,
 }
 
 /// Writes the rectified images of one view bit-exactly. Times are kept to the microsecond; an
@@ -196,12 +198,14 @@ enum Frames {
 
 impl RectifiedVideo {
     pub fn create(path: &Path, options: &RectifiedVideoOptions) -> Result<Self> {
-        let RectifiedVideoOptions { eye, size, rate, geometry, colour } = *options;
+        let RectifiedVideoOptions { eye, size, rate, geometry, colour, labels } = *options;
         let name = match eye {
             Eye::Left => "left",
             Eye::Right => "right",
         };
-        let tags = Box::new(move |origin| tags::of_rectified(eye, size, geometry.as_ref(), origin));
+        let tags = Box::new(move |origin| {
+            tags::of_rectified(eye, size, geometry.as_ref(), &labels, origin)
+        });
         let description = Description { size, rate, name };
         let place = &Place::from(path);
         let frames = match colour {

@@ -1,21 +1,18 @@
 //! Tags that describe the content of a recording.
 
-use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::matroska::id;
-use crate::ebml::{UNKNOWN_SIZE, children, read_body, read_header, skip};
-use crate::labels::Labels;
+use crate::ebml::read_tags;
+use crate::labels::{Labels, TIMECODE};
 use crate::sink::{StagesInTime, StreamInfo};
 use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Eye, StereoGeometry};
 use stereod_core::matching::Steady;
 use stereod_core::picture::encoding::{Encoding, UNKNOWN};
 use stereod_core::picture::numbers::{DepthUnit, Quantity};
-use stereod_core::reading;
 
 /// Names and values as in the file.
 pub(super) type Pairs = Vec<(&'static str, String)>;
@@ -51,13 +48,8 @@ pub(super) const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
 const UTC_OFFSET: &str = "UTC_OFFSET_NS";
 const FIRST_FRAME: &str = "FIRST_FRAME";
-/// As FFmpeg names it.
-const TIMECODE: &str = "TIMECODE";
 const TEMPORAL: &str = "TEMPORAL";
 const STEADY: &str = "STEADY";
-
-/// Largest size of tags. They are a few hundred bytes of text; a file that claims more is damaged.
-const LONGEST_TAGS: u64 = 1 << 24;
 
 impl RecordingTags {
     fn from_pairs(pairs: &[(String, String)]) -> Result<Self> {
@@ -138,7 +130,7 @@ pub struct RectifiedTags {
 /// Reads the tags of a video that `stereod rectify` wrote; `None` for other videos and unreadable files.
 pub fn read_rectified_tags(path: &Path) -> Option<RectifiedTags> {
     // Only the head is read, because a video of another program may be long.
-    let pairs = read_pairs(path, true).ok()?;
+    let pairs = read_tags(path, true).ok()?;
     let view = find(&pairs, RECTIFIED_VIEW)?;
     let eye = Eye::BOTH.into_iter().find(|eye| *view == eye.to_string())?;
     let (width, height) = find(&pairs, RECTIFIED_SIZE)?.split_once('x')?;
@@ -158,9 +150,11 @@ pub(super) fn of_rectified(
     eye: Eye,
     (width, height): (usize, usize),
     geometry: Option<&StereoGeometry>,
+    labels: &Labels,
     first_timestamp: Duration,
 ) -> Pairs {
     let mut pairs = vec![(FIRST, first_timestamp.as_nanos().to_string())];
+    pairs.extend(of_labels(labels, first_timestamp));
     // Programs that scale a video keep its tags.
     pairs.push((RECTIFIED_VIEW, eye.to_string()));
     pairs.push((RECTIFIED_SIZE, format!("{width}x{height}")));
@@ -253,48 +247,8 @@ pub(super) fn with_title(title: &str, meaning: &str, mut pairs: Pairs) -> Pairs 
 /// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
 /// mkvmerge) has copied it into a new Matroska file.
 pub fn read_recording_tags(path: &Path) -> Result<RecordingTags> {
-    let pairs = read_pairs(path, false);
+    let pairs = read_tags(path, false);
     pairs
         .and_then(|pairs| RecordingTags::from_pairs(&pairs))
         .with_context(|| format!("cannot read the tags of {}", path.display()))
-}
-
-/// Reads every tag of a Matroska file; with `head`, only the tags before its first image.
-fn read_pairs(path: &Path, head: bool) -> Result<Vec<(String, String)>> {
-    let mut file = BufReader::new(reading::open(path)?);
-    let mut pairs = Vec::new();
-    let mut first = true;
-    while let Some((element, size)) = read_header(&mut file)? {
-        if std::mem::take(&mut first) && element != id::EBML {
-            bail!("it is no Matroska file");
-        }
-        match element {
-            id::CLUSTER if head => break,
-            // Their elements follow; a cluster of unknown size ends at the next one.
-            id::SEGMENT => {}
-            _ if size == UNKNOWN_SIZE => {}
-            id::TAGS => collect(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
-            _ => skip(&mut file, size)?,
-        }
-    }
-    if first {
-        bail!("it is no Matroska file");
-    }
-    Ok(pairs)
-}
-
-pub(super) fn collect(tags: &[u8], pairs: &mut Vec<(String, String)>) {
-    let within = |body, wanted| children(body).filter(move |(element, _)| *element == wanted);
-    for (_, tag) in within(tags, id::TAG) {
-        for (_, simple) in within(tag, id::SIMPLE_TAG) {
-            let text = |wanted| {
-                let (_, text) = within(simple, wanted).next()?;
-                // Text may be padded with zeros.
-                Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
-            };
-            if let (Some(name), Some(value)) = (text(id::TAG_NAME), text(id::TAG_STRING)) {
-                pairs.push((name, value));
-            }
-        }
-    }
 }

@@ -61,7 +61,7 @@ pub(super) fn open(
         has_colour: stream.has_colour(),
         white: stream.white(),
         cameras,
-        labels: own.labels(timing, stream.begin_time(), Duration::ZERO),
+        labels: own.labels(timing, stream.rate(), stream.begin_time(), Duration::ZERO),
     };
     let swap = options.swap;
     Ok(Box::new(FramePackedStream {

@@ -97,10 +97,11 @@ impl Input {
     }
 
     /// Returns the labels of the frames. `timing`: of numbered images; `begin`: time of the first frame; `delay`:
-    /// time added to all.
+    /// time added to all; `rate`: frames a second.
     pub(super) fn labels(
         &self,
         timing: Option<Timing>,
+        rate: Option<f64>,
         begin: Option<Duration>,
         delay: Duration,
     ) -> Labels {
@@ -109,7 +110,7 @@ impl Input {
             (Self::File(path), _) => Labels {
                 zero: begin.unwrap_or_default() + delay,
                 timing: None,
-                timecode: Timecode::read(path, None).map(|first| (first, 0)),
+                timecode: Timecode::read(path, rate).map(|first| (first, 0)),
             },
             _ => Labels::default(),
         }

@@ -62,7 +62,12 @@ pub(super) fn open(
     let delays = [delay(offset.saturating_neg()), delay(offset)];
     let info = SourceInfo {
         description,
-        labels: left_input.labels(timings[0], streams[0].begin_time(), delays[0]),
+        labels: left_input.labels(
+            timings[0],
+            streams[0].rate(),
+            streams[0].begin_time(),
+            delays[0],
+        ),
         pairs: common.or_else(|| expected_pairs(&streams)),
         cameras: cameras.into_iter().flatten().collect(),
         ..info(&streams)
