@@ -58,7 +58,6 @@ fn engines(cpu: &str) -> String {
 }
 
 /// The list of the command for people, with the usual settings.
-#[cfg(feature = "window")]
 pub fn text() -> String {
     let cpu = CpuEngine::new(&Params::default(), &PairSpec::rectified(1, 1), CpuOptions::default());
     let cpu = cpu.map_or_else(|error| error.to_string(), |cpu| cpu.description());

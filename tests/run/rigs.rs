@@ -143,8 +143,10 @@ fn pictures_become_depth_and_points() {
     let geometry: StereoGeometry = rectifier.geometry();
     // Floats have no steps of 1/16 px; the numbers, in millimetres, have.
     let is_within_a_step = |z: f64, number: u16| {
-        let half_step = 1000.0 * z * z / (geometry.focal_px * geometry.baseline_m) / 32.0;
-        (z * 1000.0 - f64::from(number)).abs() <= 0.51 + half_step
+        let [seen, stored] =
+            [z, f64::from(number) / 1000.0].map(|z| geometry.focal_px * geometry.baseline_m / z);
+        let half_millimetre = 0.00051 * stored / z;
+        (seen - stored).abs() <= 1.0 / 32.0 + half_millimetre
     };
     let mut at = points.iter();
     for (pixel, &number) in depth.iter().enumerate().filter(|&(_, &number)| number > 0) {

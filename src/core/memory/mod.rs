@@ -82,7 +82,7 @@ impl Budget {
         cure: &'static str,
     ) -> Result<Reserved, TooMuch> {
         let take = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= self.0.limit);
-        match self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+        match self.0.taken.try_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(Reserved { account: self.0.clone(), bytes }),
             Err(taken) => Err(TooMuch {
                 what: what.to_string(),
