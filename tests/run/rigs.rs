@@ -141,19 +141,17 @@ fn pictures_become_depth_and_points() {
     let mut red = vec![0; depth.len()];
     rectifier.map(Eye::Left).apply(&pair.left, &mut red);
     let geometry: StereoGeometry = rectifier.geometry();
-    // Floats have no steps of 1/16 px; the numbers, in millimetres, have.
-    let is_within_a_step = |z: f64, number: u16| {
-        let [seen, stored] =
-            [z, f64::from(number) / 1000.0].map(|z| geometry.focal_px * geometry.baseline_m / z);
-        let half_millimetre = 0.00051 * stored / z;
-        (seen - stored).abs() <= 1.0 / 32.0 + half_millimetre
-    };
-    let mut at = points.iter();
+    // Floats have no steps of 1/16 px; rounded to such steps they are the numbers, in millimetres up to 65.535 m.
+    let scale = geometry.focal_px * geometry.baseline_m;
+    let stored = |z: f64| 1000.0 * scale / ((16.0 * scale / z).round() / 16.0);
+    let is_of = |z: f64, number: u16| (stored(z) - f64::from(number)).abs() <= 0.51;
+    let depth_of = |point: &[u8]| f64::from(f32::from_le_bytes(point[8..12].try_into().unwrap()));
+    let mut at = points.iter().filter(|point| stored(depth_of(point)) < 65_535.5);
     for (pixel, &number) in depth.iter().enumerate().filter(|&(_, &number)| number > 0) {
         let point = at.next().unwrap();
         let float = |i: usize| f32::from_le_bytes(point[4 * i..][..4].try_into().unwrap());
-        let (x, z) = ((pixel % SIZE.0) as f64, f64::from(float(2)));
-        assert!(is_within_a_step(z, number), "{z} {number}");
+        let (x, z) = ((pixel % SIZE.0) as f64, depth_of(point));
+        assert!(is_of(z, number), "{z} {number}");
         let expected = (x - geometry.centre_x_px) * z / geometry.focal_px;
         assert!((f64::from(float(0)) - expected).abs() < 1e-4 * z.max(1.0), "{expected}");
         assert_eq!((point[12], point[14]), (red[pixel], 0));
@@ -169,7 +167,7 @@ fn pictures_become_depth_and_points() {
         .collect();
     let last_row = &depth[depth.len() - SIZE.0..];
     for (&metres, &number) in floats.iter().zip(last_row) {
-        assert!(number == 0 || is_within_a_step(f64::from(metres), number));
+        assert!(number == 0 || is_of(f64::from(metres), number));
     }
 }
 

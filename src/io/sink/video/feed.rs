@@ -59,8 +59,8 @@ pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
 /// Number of frames that wait for the encoder; the next one blocks the caller.
 const QUEUE: usize = 4;
 
-/// Threads of a pipeline of one chain and of its converter, in addition to its source's.
-const SPARE_THREADS: usize = 8;
+/// Threads of a pipeline of one chain, in addition to its source's.
+const SPARE_THREADS: usize = 4;
 
 /// Timeout for room in a live pipeline: longer than any encoder needs, and short enough not to
 /// delay the end of a run.

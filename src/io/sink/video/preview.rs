@@ -288,13 +288,8 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
         .build()?;
     let file =
         make("fdsink").property("fd", file.file().as_raw_fd()).property("async", false).build()?;
-    // One thread of it is slower than the encoder's on large pictures.
-    let convert = make("videoconvert").property("n-threads", CONVERTERS).build()?;
-    Ok([convert, filter(planar)?, encoder, filter(profile)?, muxer, file])
+    Ok([make("videoconvert").build()?, filter(planar)?, encoder, filter(profile)?, muxer, file])
 }
-
-/// Threads that convert the colours of a picture.
-const CONVERTERS: u32 = 4;
 
 /// Largest file in bytes that is copied for it.
 const LARGEST: u64 = 1 << 30;
