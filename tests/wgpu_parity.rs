@@ -26,12 +26,16 @@ use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
 use stereod_core::engine::{Engine, PairSpec};
 
 const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
-/// Buffers of a few rows, so that images have several bands; a row of 300 pixels with 256 disparities fits.
-const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(400_000), ..WHOLE };
+/// Buffers of a few rows, so that images have several bands; wide ones hold a row at least.
+const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(200_000), ..WHOLE };
 const SHARED: WebGpuOptions = WebGpuOptions { subgroups: false, ..WHOLE };
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> Option<WebGpuEngine> {
+    // A byte for each disparity and path, of five in one direction, in groups of up to 128 words.
+    let row = 5 * pairs.size.0 * (params.range.count + 512);
+    let buffer_max = options.buffer_max.map(|most| most.max(row as u64));
+    let options = WebGpuOptions { buffer_max, ..options };
     let made = WebGpuEngine::new(params, pairs, options, CpuOptions::default());
     match made {
         Ok(engine) => Some(engine),
