@@ -33,6 +33,7 @@ use comparing::{Comparison, InEffect};
 use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
+use stereod_core::thread;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
 
@@ -328,7 +329,12 @@ impl App {
         self.overlay |= !is_shown;
         if !is_shown {
             let (remote, list) = (self.shell.remote.clone(), self.shell.options.devices);
-            std::thread::spawn(move || remote.wake(Wake::Devices(list())));
+            let list = move || remote.wake(Wake::Devices(list()));
+            let remote = self.shell.remote.clone();
+            let failed = move |broken| remote.wake(Wake::Devices(format!("no list: {broken}")));
+            if let Err(error) = thread::spawn("devices", list, failed) {
+                self.sheet = Some(Sheet::Devices(format!("no list: {error}")));
+            }
         }
     }
 
