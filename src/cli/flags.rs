@@ -279,6 +279,10 @@ pub struct Common {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
+    /// Take the settings of this [[rig]] of the configuration file; without it, `run` runs all rigs at once
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub rig: Option<String>,
+
     /// Set any setting, for example --set matching.p1=7; may be repeated
     #[arg(long = "set", value_name = "SECTION.KEY=VALUE", action = ArgAction::Append)]
     pub assignments: Vec<String>,
@@ -293,6 +297,11 @@ pub struct Common {
 }
 
 impl Common {
+    /// Returns the same flags for one rig of the configuration.
+    pub fn of_rig(&self, rig: Option<&String>) -> Self {
+        Self { rig: rig.cloned(), ..self.clone() }
+    }
+
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,

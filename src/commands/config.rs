@@ -27,7 +27,13 @@ pub fn run(args: ConfigArgs) -> Result<(), Error> {
             let named = file.or_else(|| common.config.clone());
             let places = Places::of_this_process();
             let file = config_file(named.as_deref(), &places);
-            layers(file.as_deref(), &common, FlagLayer::default()).finish()?;
+            let checked = |rig: Option<&String>| {
+                layers(file.as_deref(), &common.of_rig(rig), FlagLayer::default()).finish()
+            };
+            let loaded = checked(common.rig.as_ref())?;
+            for rig in loaded.rigs() {
+                checked(Some(&rig.to_owned()))?;
+            }
             match file {
                 Some(file) => print(format!("{}: no mistakes\n", file.display())),
                 None => {

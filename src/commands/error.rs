@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use crate::observe::told::Warnings;
 use crate::settings;
-use crate::telemetry::logs;
+use crate::telemetry::{logs, stderr};
 use stereod_core::matching::ParamsError;
 use stereod_core::memory::{Refused, TooMuch};
 use stereod_core::redact::redact;
@@ -25,6 +25,8 @@ pub enum Error {
     Warned(anyhow::Error),
     /// An input of a batch is missing or damaged, or a piece of it is empty; the exit status says which.
     Input(anyhow::Error, u8),
+    /// A failure that was told already, with its exit status.
+    Told(anyhow::Error, u8),
 }
 
 /// Exit status if an input is missing or damaged, so that a retry does not help.
@@ -73,6 +75,25 @@ impl Error {
         }
     }
 
+    /// Says what the failure is about.
+    pub fn context(self, what: String) -> Error {
+        match self {
+            Error::Usage(error) => Error::Usage(error.context(what)),
+            Error::Failed(error) => Error::Failed(error.context(what)),
+            Error::Stopped(error, status) => Error::Stopped(error.context(what), status),
+            Error::Warned(error) => Error::Warned(error.context(what)),
+            Error::Input(error, status) => Error::Input(error.context(what), status),
+            Error::Told(error, status) => Error::Told(error.context(what), status),
+        }
+    }
+
+    /// Tells the failure now, and returns it as one that is not told again.
+    pub fn tell(self) -> Error {
+        stderr::tell(&format!("error: {}", self.for_terminal()));
+        let status = self.exit_status();
+        Error::Told(anyhow::anyhow!("{self}"), status)
+    }
+
     /// Formats the error safely for a terminal, whatever names it holds: an explanation keeps its
     /// lines, a list its points, all else is on one line.
     pub fn for_terminal(&self) -> String {
@@ -87,7 +108,8 @@ impl Error {
         | Error::Failed(error)
         | Error::Stopped(error, _)
         | Error::Warned(error)
-        | Error::Input(error, _)) = self;
+        | Error::Input(error, _)
+        | Error::Told(error, _)) = self;
         error
     }
 
@@ -98,7 +120,7 @@ impl Error {
             Error::Failed(_) => 1,
             Error::Usage(_) => 2,
             Error::Warned(_) => WARNED,
-            Error::Stopped(_, status) | Error::Input(_, status) => *status,
+            Error::Stopped(_, status) | Error::Input(_, status) | Error::Told(_, status) => *status,
         }
     }
 }
@@ -108,7 +130,7 @@ impl fmt::Display for Error {
         let text = joined(self.cause());
         let text = match self {
             Error::Failed(_) | Error::Stopped(..) | Error::Input(..) => settings::with_flags(&text),
-            Error::Usage(_) | Error::Warned(_) => text,
+            Error::Usage(_) | Error::Warned(_) | Error::Told(..) => text,
         };
         // Libraries quote their input.
         f.write_str(&redact(&text))

@@ -59,10 +59,8 @@ pub fn program() -> ExitCode {
     };
     let status = match thread::guarded("stereod", || dispatch(cli)) {
         Ok(Ok(())) => 0,
-        Ok(Err(error)) => {
-            stderr::tell(&format!("error: {}", error.for_terminal()));
-            error.exit_status()
-        }
+        Ok(Err(error @ Error::Told(..))) => error.exit_status(),
+        Ok(Err(error)) => error.tell().exit_status(),
         Err(broken) => {
             stderr::tell(&format!("error: {}", text::on_one_line(&broken.to_string())));
             PANICKED

@@ -28,14 +28,16 @@ pub struct BrokenDown {
     pub said: String,
 }
 
-/// Starts a named thread. If it panics, it calls `failed` at once, and joining it returns the panic as well.
+/// Starts a named thread, whose log lines belong to the same rig as those of its starter. If it panics, it calls `failed`
+/// at once, and joining it returns the panic as well.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
     failed: impl FnOnce(BrokenDown) + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     let part = format!("the {name} thread");
-    let work = move || match catch_unwind(AssertUnwindSafe(work)) {
+    let span = tracing::Span::current();
+    let work = move || match catch_unwind(AssertUnwindSafe(|| span.in_scope(work))) {
         Ok(done) => done,
         Err(panic) => {
             let broken = BrokenDown { part, said: said(&*panic) };

@@ -8,8 +8,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL,
-    X_CONTENT_TYPE_OPTIONS,
+    CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -19,6 +19,7 @@ use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
 use super::live::{Live, client, foxglove, recordings, snapshot};
 use super::metrics::{Process, text};
+use super::runs::{Place, Run, Runs};
 use super::server::Peer;
 use crate::keys;
 use stereod_core::text::on_one_line;
@@ -57,31 +58,38 @@ pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 pub struct Site {
     pub hosts: Arc<Hosts>,
     pub access: Access,
-    pub state: Arc<dyn State>,
-    /// The live page; `None` for metrics alone.
-    pub live: Option<Live>,
+    pub runs: Runs,
 }
 
 pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> Response<Body> {
+    let place = site.runs.place(&mut request);
     if let Err(refusal) = check(&request, &site) {
         return *refusal;
     }
+    let path = request.uri().path();
     let rights = match site.access.rights(&request) {
         Ok(rights) => Some(rights),
         // The page itself holds no secrets, and a browser shows a page no reason for a refused WebSocket.
-        Err(_) if is_page(request.uri().path()) || is_socket(request.uri().path()) => None,
+        Err(_) if is_page(path) || is_socket(path) => None,
         Err((status, text)) => return plain(status, format!("{text}\n")),
     };
-    if let (Some(live), true) = (&site.live, is_socket(request.uri().path())) {
-        let visit = Visit { live: live.clone(), state: site.state.clone(), rights, peer };
+    let Run { state, live } = match place {
+        Place::Run(run) => run,
+        Place::Waits if is_page(path) => return of_page(path),
+        Place::Waits => {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "this rig has not started yet\n".into());
+        }
+        Place::Root => return of_all(path, request.uri().query(), &site),
+    };
+    if let (Some(live), true) = (&live, is_socket(path)) {
+        let visit = Visit { live: live.clone(), state, rights, peer };
         return upgrade(&mut request, visit);
     }
-    if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/snapshot/"))
-    {
+    if let (Some(live), Some(name)) = (&live, path.strip_prefix("/snapshot/")) {
         // They may hold secrets, such as addresses of cameras.
         return match (name, rights.is_some_and(|rights| rights.may_change)) {
             ("settings.toml", true) => {
-                let text = site.state.settings();
+                let text = state.settings();
                 attached(with_kind(StatusCode::OK, "application/toml", text), "stereod.toml")
             }
             ("settings.toml", false) => {
@@ -90,14 +98,13 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
             _ => snapshot_of(live, name).await,
         };
     }
-    if let (Some(live), Some(name)) = (&site.live, request.uri().path().strip_prefix("/recordings"))
-    {
+    if let (Some(live), Some(name)) = (&live, path.strip_prefix("/recordings")) {
         return match rights.is_some_and(|rights| rights.may_change) {
             true => recordings_of(live, name).await,
             false => plain(StatusCode::UNAUTHORIZED, "recordings need the token\n".into()),
         };
     }
-    respond(request.uri().path(), &site)
+    respond(path, &*state, live.is_some())
 }
 
 /// The keys, which the window has, too.
@@ -173,33 +180,60 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Body>>
     Ok(())
 }
 
-fn respond(path: &str, site: &Site) -> Response<Body> {
-    match (path, page(path), &site.live) {
-        ("/metrics", ..) => {
-            let (status, healthy) = (site.state.status(), site.state.health().is_ok());
+fn respond(path: &str, state: &dyn State, has_page: bool) -> Response<Body> {
+    match path {
+        "/metrics" => {
+            let (status, healthy) = (state.status(), state.health().is_ok());
             match text(status, healthy, Process::now()) {
                 Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
                 Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
             }
         }
-        ("/healthz", ..) => match site.state.health() {
+        "/healthz" => match state.health() {
             Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
             Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
         },
-        (_, Some((kind, content)), Some(_)) => {
-            let mut response = with_kind(StatusCode::OK, kind, content.into_owned());
-            for (name, value) in [
-                (CONTENT_SECURITY_POLICY, POLICY),
-                (REFERRER_POLICY, "no-referrer"),
-                (CACHE_CONTROL, "no-cache"),
-                (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-            ] {
-                response.headers_mut().insert(name, HeaderValue::from_static(value));
-            }
-            response
-        }
-        ("/", ..) => plain(StatusCode::OK, "stereod: /metrics, /healthz\n".into()),
+        _ if has_page && is_page(path) => of_page(path),
+        "/" => plain(StatusCode::OK, "stereod: /metrics, /healthz\n".into()),
         _ => plain(StatusCode::NOT_FOUND, "there are /metrics and /healthz\n".into()),
+    }
+}
+
+/// Answers with a file of the page.
+fn of_page(path: &str) -> Response<Body> {
+    let (kind, content) = page(path).expect("the path is one of the page");
+    let mut response = with_kind(StatusCode::OK, kind, content.into_owned());
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Answers above the rigs: with the health of all, and the way to the page of the first.
+fn of_all(path: &str, query: Option<&str>, site: &Site) -> Response<Body> {
+    match path {
+        "/healthz" => {
+            let (healthy, text) = site.runs.health();
+            let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            plain(status, text)
+        }
+        _ => {
+            let is_meant = |rig: &String| path == "/" || rig.strip_suffix('/') == Some(path);
+            let meant = site.runs.paths().find(is_meant).filter(|_| site.access.token.is_some());
+            let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+            if let Some(Ok(to)) = meant.map(|rig| HeaderValue::from_str(&(rig + &query))) {
+                let mut response = plain(StatusCode::TEMPORARY_REDIRECT, String::new());
+                response.headers_mut().insert(LOCATION, to);
+                return response;
+            }
+            let rigs: String = site.runs.paths().map(|path| format!("{path}\n")).collect();
+            plain(StatusCode::NOT_FOUND, format!("the rigs are at\n{rigs}"))
+        }
     }
 }
 

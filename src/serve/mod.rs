@@ -9,6 +9,7 @@ mod answers;
 mod hosts;
 pub mod live;
 pub mod metrics;
+mod runs;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use access::{Access, Token};
 pub use answers::Site;
 pub use hosts::Hosts;
 pub use live::{Ending, Live, LiveSink};
+pub use runs::{Run, Runs};
 pub use server::{Listener, Server};
 
 /// State of a run; asked on the server's thread.

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use futures_util::future::join_all;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,7 +24,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::answers::{Site, answer};
-use super::live;
+use super::live::{self, Live};
 use stereod_core::thread::{self, locked};
 
 /// Time in which a client must send its request.
@@ -70,12 +71,10 @@ impl Server {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => {
                     // The runtime ends its tasks when it is dropped.
-                    let live = site.live.clone();
+                    let runs = site.runs.clone();
                     tokio::spawn(accept(listener, site));
                     let _ = ended.await;
-                    if let Some(live) = live {
-                        live.say_goodbye().await;
-                    }
+                    join_all(runs.live().iter().map(Live::say_goodbye)).await;
                 }
                 Err(error) => tracing::error!("nothing is served: {error}"),
             }

@@ -106,7 +106,9 @@ fn start(state: Fixed) -> Server {
     let any_port = "127.0.0.1:0".parse().unwrap();
     let listener = Listener::bind(any_port).unwrap();
     let (hosts, state) = (Arc::default(), Arc::new(state));
-    let site = Site { hosts, access: Access::default(), state, live: None };
+    let runs = Runs::new(&[String::new()]);
+    runs.open(0, Run { state, live: None });
+    let site = Site { hosts, access: Access::default(), runs };
     Server::start(listener, site).unwrap()
 }
 

@@ -320,3 +320,32 @@ fn a_preset_sets_what_nobody_set() {
     let refusal = mistakes(with_file("[matching]\npreset = 'quick'\n")).concat();
     assert!(refusal.contains("fast") && refusal.contains("accurate"), "{refusal}");
 }
+
+#[test]
+fn a_rig_lies_over_the_rest_of_the_file_and_below_the_other_layers() {
+    let text = "[matching]\np1 = 1\np2 = 81\n[output]\nrecord = \"out/{rig}.mkv\"\n\n\
+                [[rig]]\nname = \"front\"\nmatching.p1 = 2\nmatching.median = 5\n\n\
+                [[rig]]\nname = \"rear\"\n[rig.output]\nframe_prefix = \"back_\"\n";
+    let of_rig = |name: &str| {
+        let mut layers = with_file(text);
+        layers.rig(name);
+        layers.environment([("STEREOD_MATCHING_MEDIAN".into(), "0".into())]);
+        layers.finish().unwrap()
+    };
+    let front = of_rig("front");
+    let Matching { p1, p2, median, .. } = front.settings.matching;
+    assert_eq!((p1, p2, median), (2, 81, 0));
+    assert_eq!(front.settings.output.record, "out/front.mkv");
+    assert_eq!(front.settings.output.frame_prefix, "front_");
+    assert_eq!(front.origin("matching", "p1").to_string(), "config.toml:9");
+    assert_eq!(front.rigs().collect::<Vec<_>>(), ["front", "rear"]);
+    // A change during the run leaves the rig's values.
+    let changed = front.with_texts([("matching", "p2", "90")]);
+    assert_eq!(changed.unwrap().settings.output.record, "out/front.mkv");
+    let rear = of_rig("rear").settings;
+    assert_eq!((rear.matching.p1, &*rear.output.frame_prefix), (1, "back_"));
+    // Without a rig, none of their values hold.
+    let none = with_file(text).finish().unwrap().settings;
+    assert_eq!((none.matching.p1, &*none.output.record), (1, "out/{rig}.mkv"));
+    assert_eq!(none.output.frame_prefix, "");
+}

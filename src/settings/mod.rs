@@ -122,6 +122,24 @@ impl Schema for Settings {
         ("log", "Messages on standard error.", program::small::LOG),
     ];
 
+    // The others are about the whole program.
+    const OF_RIGS: &'static [&'static str] = &[
+        "source",
+        "camera",
+        "demo",
+        "matching",
+        "engine",
+        "queue",
+        "output",
+        "calibration",
+        "alignment",
+        "colour",
+        "ros2",
+    ];
+
+    const RIG_DEFAULTS: &'static [(&'static str, &'static str, &'static str)] =
+        &[("output", "frame_prefix", "{rig}_")];
+
     fn matching(&self) -> &Matching {
         &self.matching
     }

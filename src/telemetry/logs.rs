@@ -7,11 +7,13 @@ use std::sync::{Mutex, OnceLock};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use tracing::field::Field;
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{layer, time};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
@@ -157,8 +159,21 @@ fn lines(format: Format, time: Time) -> Box<dyn Layer<Registry> + Send + Sync> {
 /// Keeps warnings and errors for viewers, whatever is written to standard error.
 struct Warnings;
 
-impl<S: Subscriber> Layer<S> for Warnings {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+/// The name of a rig, kept with its span.
+struct RigName(String);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Warnings {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        attributes.record(&mut |_: &Field, name: &dyn fmt::Debug| {
+            let span = context.span(id).expect("it has just begun");
+            span.extensions_mut().replace(RigName(format!("{name:?}: ")));
+        });
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let span = context.event_span(event);
+        let name = |span: SpanRef<'_, S>| Some(span.extensions().get::<RigName>()?.0.clone());
+        let rig = span.and_then(name).unwrap_or_default();
         let mut text = String::new();
         event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
             let before = text.len();
@@ -167,7 +182,7 @@ impl<S: Subscriber> Layer<S> for Warnings {
                 text.insert(before, ' ');
             }
         });
-        warnings::note(redact(&text));
+        warnings::note(rig + &redact(&text));
     }
 }
 
@@ -261,10 +276,11 @@ mod tests {
     fn warnings_and_errors_are_kept_for_viewers() {
         let logs = tracing_subscriber::registry().with(Warnings);
         tracing::subscriber::with_default(logs, || {
+            let _rig = tracing::error_span!("rig", name = %"front").entered();
             tracing::warn!(frame = 3, "rtsp://me:secret@rig: torn\nfor {} s", 5);
         });
         let kept = warnings::newest();
-        let text = "rtsp://***@rig: torn\\nfor 5 s frame=3";
+        let text = "front: rtsp://***@rig: torn\\nfor 5 s frame=3";
         assert!(kept.iter().any(|it| it.text == text), "{kept:?}");
     }
 

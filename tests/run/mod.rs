@@ -28,6 +28,7 @@ mod rigs;
 mod served;
 #[cfg(target_os = "linux")]
 mod service;
+mod several_rigs;
 mod streaming;
 mod timeline;
 mod times;

@@ -73,6 +73,9 @@ pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers 
     if let Some(file) = file {
         layers.file(file);
     }
+    if let Some(rig) = &common.rig {
+        layers.rig(rig);
+    }
     layers.environment(std::env::vars_os());
     for argument in &common.assignments {
         layers.assignment(argument);

@@ -24,6 +24,6 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
     match loaded.settings.output.stats() {
         Some(Stats::Stdout) => print(json()),
         _ if handles.args.common.quiet => Ok(()),
-        _ => print(format!("{statistics}\n")),
+        _ => print(format!("{}{statistics}\n", handles.heading())),
     }
 }

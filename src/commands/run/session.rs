@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::anyhow;
 
-use super::faces::{Faces, Opened, Shows};
+use super::faces::{Faces, Opened, Rigs, Shows};
 use super::live::handles::Handles;
 use super::live::observations::Observations;
 use super::live::requests::Requests;
@@ -42,8 +42,8 @@ pub struct Session {
 
 impl Session {
     /// Opens all parts of a run, and starts the flow of pairs. Returns `None` if it was stopped
-    /// meanwhile.
-    pub fn start(args: RunArgs) -> Result<Option<Self>, Error> {
+    /// meanwhile. `rigs`: the rigs of the program, and the number of this one; `None` if it runs alone.
+    pub fn start(args: RunArgs, rigs: Option<(Rigs, usize)>) -> Result<Option<Self>, Error> {
         // Prepare: mistakes in the settings and outputs in use are reported before anything is
         // opened.
         let loaded = load(&args.common, args.flags())?;
@@ -52,7 +52,10 @@ impl Session {
         let cameras = cameras(&args, &spec, &loaded)?;
         let (control, requests, status) =
             (Control::default(), Requests::default(), Newest::default());
-        let mut faces = Faces::bind(&loaded.settings)?;
+        let alone =
+            || Rigs::bind(&loaded.settings, vec![args.common.rig.clone().unwrap_or_default()]);
+        let (rigs, number) = rigs.map_or_else(|| Ok::<_, Error>((alone()?, 0)), Ok)?;
+        let mut faces = Faces::bind(&loaded.settings, &rigs, number)?;
         obey_signals(&control, &requests, &faces)?;
         let files = outputs::reserve(&loaded.settings)?;
 
@@ -116,6 +119,8 @@ impl Session {
         let running = pipeline::start(config, &control)?;
         let handles = Arc::new(Handles {
             args,
+            name: rigs.names[number].clone(),
+            has_neighbours: rigs.names.len() > 1,
             in_effect: Mutex::new(loaded),
             control,
             requests,

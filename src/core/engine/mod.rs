@@ -19,6 +19,7 @@ use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
 use carrying::CarryingEngine;
 use cpu::CpuOptions;
+pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec};
 

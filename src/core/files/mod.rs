@@ -56,7 +56,7 @@ pub fn extension(path: &Path) -> String {
 }
 
 /// Refuses outputs of one command, each with its flag, that are the same file, also by links.
-pub fn refuse_same<'a>(outputs: impl IntoIterator<Item = (&'static str, &'a Path)>) -> Result<()> {
+pub fn refuse_same<'f, 'p>(outputs: impl IntoIterator<Item = (&'f str, &'p Path)>) -> Result<()> {
     let mut seen: Vec<(&str, Identity)> = Vec::new();
     for (flag, path) in outputs {
         let Some(identity) = Identity::of(path) else { continue };

@@ -1,11 +1,13 @@
 //! The layers: defaults < file < environment < `--set` and flags, each key with its origin.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -120,6 +122,11 @@ impl<S: Schema> Loaded<S> {
     pub fn files(&self) -> &[PathBuf] {
         &self.layers.files
     }
+
+    /// Returns the names of all rigs of the file.
+    pub fn rigs(&self) -> impl Iterator<Item = &str> {
+        self.layers.rigs.iter().map(|rig| &*rig.name)
+    }
 }
 
 /// A key of `[matching]` with a value that makes the engine faster, as on the command line.
@@ -135,6 +142,9 @@ pub struct Layers<S> {
     mistakes: Vec<String>,
     /// The configuration files so far.
     files: Vec<PathBuf>,
+    rigs: Vec<Rig>,
+    /// The name of the rig whose values are in effect.
+    rig: Option<String>,
     /// The number of disparities chosen for `auto`.
     chosen: Option<usize>,
     /// Values of `[matching]` with which the rate was reached.
@@ -143,6 +153,20 @@ pub struct Layers<S> {
     /// Grey level from which images are white.
     white: u8,
 }
+
+/// A `[[rig]]`: section, key and value of all that it sets for itself.
+#[derive(Clone, Debug)]
+struct Rig {
+    name: String,
+    place: Origin,
+    values: Vec<(String, String, Value, Origin)>,
+}
+
+/// The key of a file below which its rigs are listed.
+const RIG: &str = "rig";
+
+/// Stands for the name of a rig in its texts.
+const RIG_NAME: &str = "{rig}";
 
 impl<S: Schema> Default for Layers<S> {
     fn default() -> Self {
@@ -169,6 +193,8 @@ impl<S: Schema> Layers<S> {
             origins: BTreeMap::new(),
             mistakes: Vec::new(),
             files: Vec::new(),
+            rigs: Vec::new(),
+            rig: None,
             chosen: None,
             fitted: Vec::new(),
             shows_confidence: false,
@@ -219,33 +245,128 @@ impl<S: Schema> Layers<S> {
                 return;
             }
         };
-        let line = |key: &Spanned<_>| line_at(text.as_bytes(), key.span().start);
+        let at = |span: Range<usize>| place(line_at(text.as_bytes(), span.start));
         let before = self.mistakes.len();
         for (section, content) in in_order(places.get_ref()) {
             if self.mistakes.len() - before > MISTAKES_MAX {
                 break;
             }
             let name = section.get_ref().as_ref();
-            let Some(keys) = content.get_ref().as_table() else {
-                self.mistakes.push(format!("{}: {}", place(line(section)), Self::no_section(name)));
-                continue;
-            };
-            if let Err(misfit) = schema::check_section::<S>(name) {
-                self.mistakes.push(format!("{}: {misfit}", place(line(section))));
+            let value = values.remove(name).expect(SAME_KEYS);
+            if name == RIG && !S::OF_RIGS.is_empty() {
+                self.put_rigs(content, value, &at);
                 continue;
             }
-            for (key, _) in in_order(keys) {
+            for (key, value, origin) in self.keys_of(section, content, value, &at) {
                 if self.mistakes.len() - before > MISTAKES_MAX {
                     break;
                 }
-                let key_name = key.get_ref().as_ref();
-                let value = values
-                    .get_mut(name)
-                    .and_then(|section| section.as_table_mut()?.remove(key_name))
-                    .expect("both readings of a file hold the same keys");
-                self.put(name, key_name, value, place(line(key)));
+                self.put(name, &key, value, origin);
             }
         }
+    }
+
+    /// Returns keys, values and places of a section, in the order of the file.
+    fn keys_of(
+        &mut self,
+        section: &Spanned<Cow<'_, str>>,
+        places: &Spanned<DeValue<'_>>,
+        values: Value,
+        at: &dyn Fn(Range<usize>) -> Origin,
+    ) -> Vec<(String, Value, Origin)> {
+        let name = section.get_ref().as_ref();
+        let mistake = match (places.get_ref().as_table(), values, schema::check_section::<S>(name))
+        {
+            (Some(keys), Value::Table(mut values), Ok(())) => {
+                let found = |key: &Spanned<Cow<'_, str>>| {
+                    let name = key.get_ref().as_ref();
+                    let value = values.remove(name).expect(SAME_KEYS);
+                    (name.to_owned(), value, at(key.span()))
+                };
+                return in_order(keys).into_iter().map(|(key, _)| key).map(found).collect();
+            }
+            (Some(_), _, Err(misfit)) => misfit,
+            _ => Self::no_section(name),
+        };
+        self.mistakes.push(format!("{}: {mistake}", at(section.span())));
+        Vec::new()
+    }
+
+    /// Keeps what each rig sets for itself.
+    fn put_rigs(
+        &mut self,
+        places: &Spanned<DeValue<'_>>,
+        values: Value,
+        at: &dyn Fn(Range<usize>) -> Origin,
+    ) {
+        let (Some(places), Value::Array(values)) = (places.get_ref().as_array(), values) else {
+            let place = at(places.span());
+            self.mistakes.push(format!("{place}: begin each rig with a line [[rig]]"));
+            return;
+        };
+        for (place, values) in places.iter().zip(values) {
+            let (Some(sections), Value::Table(mut values)) = (place.get_ref().as_table(), values)
+            else {
+                self.mistakes.push(format!("{}: begin each rig with [[rig]]", at(place.span())));
+                continue;
+            };
+            let mut rig = Rig { name: String::new(), place: at(place.span()), values: Vec::new() };
+            for (section, content) in in_order(sections) {
+                let name = section.get_ref().as_ref();
+                let value = values.remove(name).expect(SAME_KEYS);
+                match value {
+                    Value::String(text) if name == "name" => rig.name = text,
+                    _ if schema::check_section::<S>(name).is_ok()
+                        && !S::OF_RIGS.contains(&name) =>
+                    {
+                        self.mistakes.push(format!(
+                            "{}: [{name}] holds for all rigs: write it above the first [[rig]]",
+                            at(section.span())
+                        ));
+                    }
+                    value => {
+                        for (key, value, origin) in self.keys_of(section, content, value, at) {
+                            if let Some(value) = self.checked(name, &key, value, &origin) {
+                                rig.values.push((name.to_owned(), key, value, origin));
+                            }
+                        }
+                    }
+                }
+            }
+            let is_taken = self.rigs.iter().any(|other| other.name == rig.name);
+            if is_taken || !is_name_of_rig(&rig.name) {
+                self.mistakes.push(format!(
+                    "{}: a [[rig]] needs a `name` of its own: 1 to 32 letters, digits, - and _",
+                    at(place.span())
+                ));
+            }
+            self.rigs.push(rig);
+        }
+    }
+
+    /// Lays the values of this rig of the file over those of all rigs.
+    pub fn rig(&mut self, name: &str) {
+        let Some(Rig { name, place, values }) =
+            self.rigs.iter().find(|rig| rig.name == name).cloned()
+        else {
+            let there_are = match &self.rigs[..] {
+                [] => "the configuration file has no [[rig]]".to_owned(),
+                rigs => format!("rigs: {}", join(rigs.iter().map(|rig| &*rig.name))),
+            };
+            self.mistakes.push(format!("unknown rig `{name}`; {there_are}"));
+            return;
+        };
+        for &(section, key, value) in S::RIG_DEFAULTS {
+            if let Entry::Vacant(origin) = self.origins.entry(dotted(section, key)) {
+                origin.insert(place.clone());
+                self.insert(section, key, value.into());
+            }
+        }
+        for (section, key, value, origin) in values {
+            self.insert(&section, &key, value);
+            self.origins.insert(dotted(&section, &key), origin);
+        }
+        self.rig = Some(name);
     }
 
     /// Returns the message on `name = ...` where a section is expected.
@@ -346,14 +467,26 @@ impl<S: Schema> Layers<S> {
     }
 
     fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
+        let Some(value) = self.checked(section, key, value, &origin) else { return };
+        self.insert(section, key, value);
+        self.origins.insert(dotted(section, key), origin);
+    }
+
+    fn checked(
+        &mut self,
+        section: &str,
+        key: &str,
+        value: Value,
+        origin: &Origin,
+    ) -> Option<Value> {
         value.as_str().into_iter().for_each(remember);
-        let value = match schema::check_value::<S>(section, key, value) {
-            Ok(value) => value,
-            Err(misfit) => return self.mistakes.push(format!("{origin}: {misfit}")),
-        };
+        let checked = schema::check_value::<S>(section, key, value);
+        checked.map_err(|misfit| self.mistakes.push(format!("{origin}: {misfit}"))).ok()
+    }
+
+    fn insert(&mut self, section: &str, key: &str, value: Value) {
         let table = self.table.get_mut(section).and_then(Value::as_table_mut);
         table.expect("every section is a table").insert(key.to_owned(), value);
-        self.origins.insert(dotted(section, key), origin);
     }
 
     /// Returns the settings in effect.
@@ -362,6 +495,9 @@ impl<S: Schema> Layers<S> {
             return Err(Error(self.mistakes));
         }
         self.apply_preset();
+        if let Some(name) = &self.rig {
+            put_name(&mut self.table, name);
+        }
         let layers = self.clone();
         let mut values = self.table;
         let cost = resolve::<S>(&mut values);
@@ -472,9 +608,27 @@ fn resolve<S: Schema>(values: &mut Table) -> &'static str {
     cost.name
 }
 
+/// Puts the name of a rig into all texts that ask for it.
+fn put_name(values: &mut Table, rig: &str) {
+    let sections = values.iter_mut().filter_map(|(_, section)| section.as_table_mut());
+    for (_, value) in sections.flatten() {
+        if let Value::String(text) = value {
+            *text = text.replace(RIG_NAME, rig);
+        }
+    }
+}
+
+/// Reports whether a text can be a part of addresses, names of files and coordinate frames.
+fn is_name_of_rig(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (1..=32).contains(&name.len()) && name.bytes().all(is_part)
+}
+
+const SAME_KEYS: &str = "both readings of a file hold the same keys";
+
 fn in_order<'a, 'i>(
     table: &'a DeTable<'i>,
-) -> Vec<(&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>)> {
+) -> Vec<(&'a Spanned<Cow<'i, str>>, &'a Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries

@@ -17,6 +17,12 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
     /// All sections, in the order of the configuration file and of the flags.
     const SECTIONS: &'static [Section];
 
+    /// Sections that each `[[rig]]` of a file may set for itself; none: there are no rigs.
+    const OF_RIGS: &'static [&'static str] = &[];
+
+    /// Section, key and value of texts that differ between rigs if nothing else is said.
+    const RIG_DEFAULTS: &'static [(&'static str, &'static str, &'static str)] = &[];
+
     fn matching(&self) -> &Matching;
 
     /// Checks that the values fit together; an error names the section.

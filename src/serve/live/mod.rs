@@ -55,6 +55,10 @@ pub struct Live(Arc<Shared>);
 /// The parts of a run that its live page shows and changes.
 pub struct Source {
     pub name: String,
+    /// The names of all rigs of the program.
+    pub rigs: Arc<[String]>,
+    /// The number of this one.
+    pub rig: usize,
     pub is_live: bool,
     pub control: Control,
     pub colouring: LiveColouring,
@@ -157,9 +161,9 @@ impl Live {
         self.0.encoders.work(encode).await?.map_err(|error| format!("{error:#}"))
     }
 
-    /// Sets the end that viewers are told when the server stops.
-    pub fn set_ending(&self, ending: Ending) {
-        self.0.viewers.set_ending(ending);
+    /// Tells viewers of the end, those that come later, too.
+    pub fn end(&self, ending: Ending) {
+        self.0.viewers.end(ending);
     }
 
     /// Tells all viewers of the end, and waits a little until they have heard it.

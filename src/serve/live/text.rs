@@ -68,6 +68,8 @@ pub fn hello(live: &Live, may_change: bool) -> String {
         "type": "hello",
         "version": env!("CARGO_PKG_VERSION"),
         "source": source.name,
+        "rigs": *source.rigs,
+        "rig": source.rig,
         "live": source.is_live,
         "may_change": may_change,
     });

@@ -156,9 +156,13 @@ impl Viewers {
         }
     }
 
-    /// Sets the end that viewers are told when the server stops.
-    pub fn set_ending(&self, ending: Ending) {
-        locked(&self.0).ending = Some(ending);
+    /// Tells viewers of the end, those that come later, too.
+    pub fn end(&self, ending: Ending) {
+        let mut all = locked(&self.0);
+        for taken in &all.seats {
+            taken.end.send_replace(Some(ending.clone()));
+        }
+        all.ending = Some(ending);
     }
 
     /// Tells all viewers of the end, and waits until they have heard it.

@@ -13,7 +13,7 @@ use stereod_io::sink::Sink;
 use stereod_io::sink::restarting::{Factory, Restarting};
 
 /// Joins the graph later, if the settings ask for it.
-pub fn bind(settings: &Settings) -> Bound {
+pub fn bind(settings: &Settings, _: &[String]) -> Bound {
     let namespace = settings.ros2.namespace();
     Ok(namespace.map(|namespace| Box::new(Graph { namespace }) as Box<dyn Face>))
 }

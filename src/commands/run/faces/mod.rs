@@ -25,10 +25,13 @@ use stereod_io::sink::Sink;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::source::SourceInfo;
 
-/// The faces, in the order in which their sinks get pairs. Each is bound before anything is opened:
+/// Faces of a rig alone, in the order in which their sinks get pairs. Each is bound before anything is opened:
 /// a display or a port that cannot be had ends the run early.
-const FACES: [fn(&Settings) -> Bound; 5] =
-    [graph::bind, window::bind, server::metrics, server::page, service::bind];
+const FACES: [fn(&Settings, &[String]) -> Bound; 2] = [graph::bind, window::bind];
+
+/// Faces that all rigs of the program share, in the order in which their sinks get pairs.
+const DESKS: [fn(&Settings, &[String]) -> Shared; 3] =
+    [server::metrics, server::page, service::bind];
 
 #[cfg(not(feature = "ros2"))]
 use no_graph as graph;
@@ -37,7 +40,7 @@ use no_graph as graph;
 mod no_graph {
     use super::{Bound, Error, Settings, absent};
 
-    pub fn bind(settings: &Settings) -> Bound {
+    pub fn bind(settings: &Settings, _: &[String]) -> Bound {
         let why = "--ros2: this stereod was built without ROS 2 (Cargo's feature `ros2`)";
         absent(settings.ros2.namespace().is_some(), Error::usage(why))
     }
@@ -45,31 +48,57 @@ mod no_graph {
 
 #[cfg(not(feature = "serve"))]
 mod server {
-    use super::{Bound, Settings, absent};
+    use super::{Settings, Shared, absent};
 
     const WHY: &str = "this stereod was built without a server (Cargo's feature `serve`)";
 
-    pub fn metrics(settings: &Settings) -> Bound {
+    pub fn metrics(settings: &Settings, _: &[String]) -> Shared {
         absent(settings.metrics.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
 
-    pub fn page(settings: &Settings) -> Bound {
+    pub fn page(settings: &Settings, _: &[String]) -> Shared {
         absent(settings.serve.listen().is_some(), anyhow::anyhow!(WHY).into())
     }
 }
 
 /// Fails if a face is wanted that this program was built without.
 #[cfg(any(test, not(all(feature = "ros2", feature = "serve"))))]
-fn absent(is_wanted: bool, error: Error) -> Bound {
+fn absent<T>(is_wanted: bool, error: Error) -> Result<Option<T>, Error> {
     if is_wanted { Err(error) } else { Ok(None) }
+}
+
+/// A face that the rigs of the program share. It ends when it and all faces that it made are dropped.
+pub trait Desk: Send + Sync {
+    /// Returns the face of the rig of this number.
+    fn face(self: Arc<Self>, rig: usize) -> Box<dyn Face>;
+}
+
+/// A shared face that the settings or the environment ask for.
+pub type Shared = Result<Option<Arc<dyn Desk>>, Error>;
+
+/// The rigs of this program, and the faces that they share. Clones share them.
+#[derive(Clone)]
+pub struct Rigs {
+    /// Their names; a run without `[[rig]]` has an empty one.
+    pub names: Arc<[String]>,
+    desks: Vec<Arc<dyn Desk>>,
+}
+
+impl Rigs {
+    pub fn bind(settings: &Settings, names: Vec<String>) -> Result<Self, Error> {
+        let desks = DESKS.iter().filter_map(|bind| bind(settings, &names).transpose());
+        Ok(Self { desks: desks.collect::<Result<_, _>>()?, names: names.into() })
+    }
 }
 
 pub struct Faces(Vec<Box<dyn Face>>);
 
 impl Faces {
-    pub fn bind(settings: &Settings) -> Result<Self, Error> {
-        let faces = FACES.iter().filter_map(|bind| bind(settings).transpose());
-        faces.collect::<Result<_, _>>().map(Self)
+    /// Opens the faces of the rig of this number.
+    pub fn bind(settings: &Settings, rigs: &Rigs, rig: usize) -> Result<Self, Error> {
+        let own = FACES.iter().filter_map(|bind| bind(settings, &rigs.names).transpose());
+        let shared = rigs.desks.iter().map(|desk| Ok(desk.clone().face(rig)));
+        own.chain(shared).collect::<Result<_, _>>().map(Self)
     }
 
     pub fn window(&self) -> Option<Remote> {
@@ -170,9 +199,9 @@ mod tests {
 
     #[test]
     fn a_program_without_ros_2_names_the_feature() {
-        let bound = super::no_graph::bind(&settings(&["ros2.namespace=/front"]));
+        let bound = super::no_graph::bind(&settings(&["ros2.namespace=/front"]), &[]);
         let message = bound.err().expect("nobody can bind it").to_string();
         assert!(message.contains("feature `ros2`"), "{message}");
-        assert!(super::no_graph::bind(&settings(&[])).is_ok_and(|face| face.is_none()));
+        assert!(super::no_graph::bind(&settings(&[]), &[]).is_ok_and(|face| face.is_none()));
     }
 }

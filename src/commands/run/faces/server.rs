@@ -1,75 +1,129 @@
-//! Metrics, and the live page with the Foxglove protocol, each on a port.
+//! Metrics, and the live page with the Foxglove protocol, each on a port that all rigs share.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::{Bound, Face, Joined, Opened, Shows};
+use super::{Desk, Face, Joined, Opened, Shared, Shows};
 use crate::commands::run::knobs::knobs;
 use crate::commands::run::live::handles::Handles;
 use crate::commands::run::open::outputs;
 use crate::commands::{signals, told};
 use crate::pipeline::Outcome;
 use crate::serve::{
-    Access, Ending, Hosts, Listener, Live, LiveSink, Server, Site, State, Token, addresses, live,
+    Access, Ending, Hosts, Listener, Live, LiveSink, Run, Runs, Server, Site, State, Token,
+    addresses, live,
 };
 use crate::settings::{self, Settings};
 use crate::status::RunStatus;
 use crate::telemetry::progress::Health;
 use crate::telemetry::stderr;
 use crate::viewer::Tuned;
+use stereod_core::thread::locked;
 use stereod_io::sink::Sink;
 
-pub fn metrics(settings: &Settings) -> Bound {
+pub fn metrics(settings: &Settings, rigs: &[String]) -> Shared {
     let Some(address) = settings.metrics.listen() else { return Ok(None) };
-    let listener = Some(Listener::bind(address)?);
-    Ok(Some(Box::new(Metrics { listener, server: None })))
+    let (listener, access) = (Listener::bind(address)?, Access::default());
+    let site = site(settings, access, rigs);
+    Ok(Some(Arc::new(Served { page: None, site, server: Mutex::new((Some(listener), None)) })))
 }
 
-pub fn page(settings: &Settings) -> Bound {
+pub fn page(settings: &Settings, rigs: &[String]) -> Shared {
     let Some(address) = settings.serve.listen() else { return Ok(None) };
     let token = match settings.serve.token_file() {
         Some(file) => Token::of_file(&file)?,
         None => Token::random()?,
     };
-    let listener = Some(Listener::bind(address)?);
-    Ok(Some(Box::new(Page { listener, token, live: None, server: None })))
+    let listener = Listener::bind(address)?;
+    let is_required = !listener.is_loopback() || settings.serve.require_token;
+    let site = site(settings, Access { token: Some(token.clone()), is_required }, rigs);
+    let page = Some((token, settings.serve.token_file()));
+    Ok(Some(Arc::new(Served { page, site, server: Mutex::new((Some(listener), None)) })))
 }
 
-struct Metrics {
-    /// `None` once it is served.
-    listener: Option<Listener>,
-    server: Option<Server>,
+fn site(settings: &Settings, access: Access, rigs: &[String]) -> Site {
+    let hosts = Arc::new(Hosts::new(settings.metrics.hosts()));
+    Site { hosts, access, runs: Runs::new(rigs) }
 }
 
-impl Face for Metrics {
-    fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
-        let Some(listener) = self.listener.take() else { return Ok(()) };
-        let server = Server::start(listener, site(handles, Access::default(), None))?;
-        tracing::info!("metrics on http://{}/metrics", server.address());
-        self.server = Some(server);
-        Ok(())
+/// A server that all rigs share.
+struct Served {
+    /// The token of the page, and the file that holds it; `None` for metrics.
+    page: Option<(Token, Option<PathBuf>)>,
+    site: Site,
+    /// Its socket until it has started, and it from then on.
+    server: Mutex<(Option<Listener>, Option<Server>)>,
+}
+
+impl Desk for Served {
+    fn face(self: Arc<Self>, rig: usize) -> Box<dyn Face> {
+        Box::new(Seen { served: self, rig, live: None })
     }
 }
 
-struct Page {
-    /// `None` once it is served.
-    listener: Option<Listener>,
-    token: Token,
-    /// `None` until it has joined the run.
-    live: Option<Live>,
-    server: Option<Server>,
+impl Served {
+    /// Starts the server once.
+    fn start(&self) -> anyhow::Result<()> {
+        let mut state = locked(&self.server);
+        let Some(listener) = state.0.take() else { return Ok(()) };
+        let server = Server::start(listener, self.site.clone())?;
+        self.tell(server.address());
+        state.1 = Some(server);
+        Ok(())
+    }
+
+    /// Tells people the addresses.
+    fn tell(&self, address: SocketAddr) {
+        let Some((token, file)) = &self.page else {
+            return self.site.runs.paths().for_each(|path| {
+                tracing::info!("metrics on http://{address}{path}metrics");
+            });
+        };
+        let reachable = addresses::reachable(address);
+        match file {
+            // Not a log event, whose secrets are hidden.
+            None => {
+                let page = |host| format!("http://{host}/?token={}", token.text());
+                reachable.iter().for_each(|host| stderr::tell(&format!("page on {}", page(host))));
+                if !address.ip().is_loopback() && std::io::stderr().is_terminal() {
+                    reachable.first().and_then(|host| addresses::qr(&page(host))).iter().for_each(
+                        |code| stderr::tell(&format!("the first address for a phone:\n{code}")),
+                    );
+                }
+            }
+            Some(file) => reachable.iter().for_each(|host| {
+                let file = file.display();
+                tracing::info!("page on http://{host}/ with ?token= and the text of {file}");
+            }),
+        }
+    }
 }
 
-impl Face for Page {
+/// What a server shows of a rig.
+struct Seen {
+    served: Arc<Served>,
+    rig: usize,
+    /// `None` for metrics, and until the page has joined the run.
+    live: Option<Live>,
+}
+
+impl Face for Seen {
     fn shows(&self) -> Shows {
-        Shows::Confidence
+        if self.served.page.is_some() { Shows::Confidence } else { Shows::Nothing }
     }
 
     fn join(&mut self, run: &Opened<'_>, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
+        if self.served.page.is_none() {
+            return Ok(None);
+        }
         let (settings, requests) = (&run.loaded.settings, run.requests.clone());
         let page = Live::new(live::Source {
             name: run.info.description.clone(),
+            rigs: self.served.site.runs.names(),
+            rig: self.rig,
             is_live: run.info.live,
             control: run.control.clone(),
             colouring: run.colouring.clone(),
@@ -94,41 +148,14 @@ impl Face for Page {
     }
 
     fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
-        let Some(listener) = self.listener.take() else { return Ok(()) };
-        let settings = handles.loaded().settings.serve;
-        let is_required = !listener.is_loopback() || settings.require_token;
-        let access = Access { token: Some(self.token.clone()), is_required };
-        let server = Server::start(listener, site(handles, access, self.live.clone()))?;
-        let address = server.address();
-        let reachable = addresses::reachable(address);
-        match settings.token_file() {
-            // Not a log event, whose secrets are hidden.
-            None => {
-                let page = |host| format!("http://{host}/?token={}", self.token.text());
-                reachable.iter().for_each(|host| stderr::tell(&format!("page on {}", page(host))));
-                if !address.ip().is_loopback() && std::io::stderr().is_terminal() {
-                    reachable.first().and_then(|host| addresses::qr(&page(host))).iter().for_each(
-                        |code| stderr::tell(&format!("the first address for a phone:\n{code}")),
-                    );
-                }
-            }
-            Some(file) => reachable.iter().for_each(|host| {
-                let file = file.display();
-                tracing::info!("page on http://{host}/ with ?token= and the text of {file}");
-            }),
-        }
-        self.server = Some(server);
-        Ok(())
+        let run = Run { state: handles.clone(), live: self.live.clone() };
+        self.served.site.runs.open(self.rig, run);
+        self.served.start()
     }
 
     fn end(&mut self, _: &Handles, outcome: &mut Outcome) {
-        self.live.iter().for_each(|live| live.set_ending(ending(outcome)));
+        self.live.iter().for_each(|live| live.end(ending(outcome)));
     }
-}
-
-fn site(handles: &Arc<Handles>, access: Access, live: Option<Live>) -> Site {
-    let hosts = Arc::new(Hosts::new(handles.loaded().settings.metrics.hosts()));
-    Site { hosts, access, state: handles.clone(), live }
 }
 
 /// Returns the end of a run as viewers are told. They try again unless it has reached its own end, because a

@@ -20,7 +20,16 @@ use stereod_io::sink::Sink;
 use stereod_io::source::SourceInfo;
 use stereod_io::source::v4l2::Adjuster;
 
-pub fn bind(settings: &Settings) -> Bound {
+pub fn bind(settings: &Settings, rigs: &[String]) -> Bound {
+    if rigs.len() > 1 {
+        if settings.window.mode == WindowMode::On {
+            return Err(Error::usage(
+                "a window shows one rig, and the configuration has several: show one of them with --rig NAME, \
+                 or all in a browser with --serve PORT",
+            ));
+        }
+        return Ok(None);
+    }
     let window = connect_window(settings.window.mode)?;
     Ok(window.map(|window| {
         let (remote, span) = (window.remote(), Err(String::new()));

@@ -23,6 +23,10 @@ use stereod_io::source::live::LiveState;
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {
     pub args: RunArgs,
+    /// The name of the rig; empty in a run without `[[rig]]`.
+    pub name: String,
+    /// Set if other rigs run beside it.
+    pub has_neighbours: bool,
     pub in_effect: Mutex<Loaded>,
     /// Switches that stop, hold and step the source.
     pub control: Control,
@@ -54,6 +58,11 @@ pub struct Handles {
 impl Handles {
     pub fn loaded(&self) -> Loaded {
         self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the beginning of a text about this rig.
+    pub fn heading(&self) -> String {
+        if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
     }
 
     /// Makes the status, for all who read it. `rate`: pairs matched a second.

@@ -1,7 +1,7 @@
 //! Notices to a service manager (systemd, sd_notify(3)): ready, alive, status, stopping.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -9,54 +9,78 @@ use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::handles::Handles;
-use crate::commands::run::faces::{Bound, Face};
+use crate::commands::run::faces::{Desk, Face, Shared};
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::control::Switch;
 use stereod_core::text::on_one_line;
-use stereod_core::thread;
+use stereod_core::thread::{self, locked};
 
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
-/// The service manager as a face of the run, served by a thread of its own.
-#[derive(Default)]
-struct Service {
+/// The service manager, which a thread of its own tells about all rigs together.
+struct Manager {
+    /// Number of rigs.
+    expected: usize,
+    runs: Arc<Mutex<Vec<Arc<Handles>>>>,
     over: Switch,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-pub fn bind(_: &Settings) -> Bound {
-    let is_managed = std::env::var_os("NOTIFY_SOCKET").is_some();
-    Ok(is_managed.then(|| Box::new(Service::default()) as Box<dyn Face>))
+pub fn bind(_: &Settings, rigs: &[String]) -> Shared {
+    if std::env::var_os("NOTIFY_SOCKET").is_none() {
+        return Ok(None);
+    }
+    let (runs, over, thread) = Default::default();
+    Ok(Some(Arc::new(Manager { expected: rigs.len(), runs, over, thread })))
 }
 
-impl Face for Service {
+impl Desk for Manager {
+    fn face(self: Arc<Self>, _: usize) -> Box<dyn Face> {
+        Box::new(Managed(self))
+    }
+}
+
+struct Managed(Arc<Manager>);
+
+impl Face for Managed {
     /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
     fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
-        tell(&[NotifyState::Ready]);
+        let Manager { expected, runs, over, thread } = &*self.0;
+        let all = {
+            let mut runs = locked(runs);
+            runs.push(handles.clone());
+            runs.len()
+        };
+        if all == *expected {
+            tell(&[NotifyState::Ready]);
+        }
+        if all > 1 {
+            return Ok(());
+        }
         let watchdog = Watchdog::of_manager();
         let mut notices = Notices { watchdog, told_status: None, told_stopping: false };
-        let (handles, over) = (handles.clone(), self.over.clone());
+        let (runs, over, expected) = (runs.clone(), over.clone(), *expected);
         let work = move || {
             while !over.is_set() {
-                notices.send_due(&handles);
+                notices.send_due(&locked(&runs).clone(), expected);
                 std::thread::sleep(crate::commands::TICK);
             }
             // A run may end between two looks; its end is told, too.
-            notices.send_due(&handles);
+            notices.send_due(&locked(&runs).clone(), expected);
         };
         let failed = |broken| tracing::error!("the service manager hears no more: {broken}");
-        let thread = thread::spawn("service", work, failed);
-        self.thread = Some(thread.context("cannot start the service's thread")?);
+        let started = thread::spawn("service", work, failed);
+        *locked(thread) = Some(started.context("cannot start the service's thread")?);
         Ok(())
     }
 }
 
-impl Drop for Service {
+impl Drop for Manager {
     fn drop(&mut self) {
         self.over.set(true);
         // A panic was told.
-        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = locked(&self.thread).take().map(JoinHandle::join);
     }
 }
 
@@ -101,29 +125,32 @@ impl Watchdog {
 }
 
 impl Notices {
-    fn send_due(&mut self, handles: &Handles) {
+    fn send_due(&mut self, runs: &[Arc<Handles>], expected: usize) {
         let now = Instant::now();
-        if !self.told_stopping && handles.is_ending() {
+        let is_ending = runs.len() == expected && runs.iter().all(|run| run.is_ending());
+        if !self.told_stopping && is_ending {
             self.told_stopping = true;
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing files")]);
         }
-        self.watchdog.tick(|longest| handles.is_stuck(longest));
+        self.watchdog.tick(|longest| runs.iter().any(|run| run.is_stuck(longest)));
         let due = self.told_status.is_none_or(|told| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
-            let status = self.status(handles);
+            let texts: Vec<_> = runs.iter().map(|run| self.status(run)).collect();
             self.told_status = Some(now);
-            tell(&[NotifyState::Status(&status)]);
+            tell(&[NotifyState::Status(&texts.join("; "))]);
         }
     }
 
     fn status(&self, handles: &Handles) -> String {
         let run = handles.status.get();
+        let rig = handles.heading();
         match (handles.health(), self.told_status) {
-            (Err(reason), _) => return reason,
-            (Ok(_), None) => return format!("waiting for the first pair of {}", run.source),
+            (Err(reason), _) => return rig + &reason,
+            (Ok(_), None) => return format!("{rig}waiting for the first pair of {}", run.source),
             (Ok(_), Some(_)) => {}
         }
-        let mut status = format!("{} pairs matched, {:.1} a second", run.counts.matched, run.rate);
+        let (matched, rate) = (run.counts.matched, run.rate);
+        let mut status = format!("{rig}{matched} pairs matched, {rate:.1} a second");
         if handles.clocked {
             let latency = run.latency_ms.map_or(0.0, |latency| latency.newest);
             status += &format!(", latency {latency:.1} ms");

@@ -128,6 +128,27 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// Refuses outputs of rigs that would replace each other's files, or send to the same place.
+pub fn refuse_shared(rigs: &[Loaded], names: &[String]) -> Result<()> {
+    let (mut files, mut places) = (Vec::new(), HashMap::new());
+    for (Loaded { settings, .. }, name) in rigs.iter().zip(names) {
+        files.extend(
+            wanted(settings).map(|(output, path)| (format!("{} of {name}", output.flag), path)),
+        );
+        let (stream, namespace) = (settings.output.stream(), settings.ros2.namespace());
+        let sent = [("--stream", stream.map(str::to_owned)), ("--ros2", namespace)];
+        for (flag, place) in sent.into_iter().filter_map(|(flag, place)| Some((flag, place?))) {
+            if let Some(other) = places.insert((flag, place.clone()), name) {
+                bail!("{flag} {place} is that of {other} and of {name}; {IN_RIGS}");
+            }
+        }
+    }
+    let named = files.iter().map(|(flag, path)| (flag.as_str(), path.as_path()));
+    files::refuse_same(named).with_context(|| IN_RIGS)
+}
+
+const IN_RIGS: &str = "give each rig its own: {rig} in a text stands for its name";
+
 struct Series {
     flag: &'static str,
     folder: PathBuf,

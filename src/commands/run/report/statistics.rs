@@ -44,6 +44,9 @@ pub struct Statistics {
     pub version: &'static str,
     /// Start of the run, UTC (RFC 3339).
     pub started: String,
+    /// The name of the rig, if the configuration has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rig: Option<String>,
     /// The source in words.
     pub source: String,
     /// Width of a view in pixels.
@@ -147,6 +150,7 @@ impl Statistics {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             started: humantime::format_rfc3339_millis(progress.started_at()).to_string(),
+            rig: Some(handles.name.clone()).filter(|name| !name.is_empty()),
             source: source.description.clone(),
             width: source.width,
             height: source.height,

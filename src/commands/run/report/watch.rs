@@ -36,7 +36,9 @@ impl<'a> Watch<'a> {
     pub fn new(handles: &'a Handles) -> Self {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
-        let bar = progress_bar(expected, handles.args.common.quiet, "pairs");
+        // Bars of several rigs would overwrite each other.
+        let is_quiet = handles.args.common.quiet || handles.has_neighbours;
+        let bar = progress_bar(expected, is_quiet, "pairs");
         Self {
             handles,
             bar,

@@ -19,7 +19,7 @@
 //! 5. The *filters* of the map, one after the other (`filter/`).
 //!
 //! Threads take pieces of each stage one after the other (`team.rs`), and follow each other from band to band
-//! as a wavefront (`schedule.rs`).
+//! as a wavefront (`schedule.rs`). Engines of several rigs take turns (`turns.rs`).
 //!
 //! Memory is allocated once (`memory.rs`). All threads share the checkpoints (3 W D H / 8 bytes for eight
 //! paths), the prepared images (about W H for `ad`, 12 W H for `combined`) and P2 (2 W H, with diagonal paths
@@ -64,6 +64,7 @@ mod support;
 mod team;
 mod temporal;
 mod texture;
+mod turns;
 mod vertical;
 mod watch;
 mod whole;
@@ -92,6 +93,7 @@ pub use self::simd::SimdChoice;
 use self::team::Team;
 pub use self::temporal::NAME as TEMPORAL;
 use self::temporal::TemporalStage;
+pub use self::turns::take_turns;
 pub use self::whole::WholeMap;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
@@ -251,6 +253,7 @@ impl CpuEngine {
         thresholds: Option<&[u32]>,
         of_stream: bool,
     ) -> anyhow::Result<()> {
+        let _turn = turns::turn();
         let mut host = std::mem::take(&mut self.host);
         let taken = host.run(|| {
             match &self.rectify {

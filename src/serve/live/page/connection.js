@@ -74,6 +74,18 @@ export function tick() {
   showRates();
 }
 
+// Links to the pages of the other rigs.
+function showRigs({ rigs, rig, source }) {
+  const several = rigs.length > 1;
+  document.title = "stereod: " + (several ? rigs[rig] + ", " : "") + source;
+  show($("rigs"), several);
+  $("rigs").replaceChildren(...rigs.map((name, place) => {
+    const link = Object.assign(document.createElement("a"), { textContent: name, href: addressOf(`../${name}/`).href });
+    if (place === rig) link.setAttribute("aria-current", "page");
+    return link;
+  }));
+}
+
 function receive(message) {
   switch (message.type) {
     case "hello":
@@ -86,7 +98,7 @@ function receive(message) {
       setColours(message.colours, state.span);
       text($("source"), message.source);
       $("source").title = message.source + ", stereod " + message.version;
-      document.title = "stereod: " + message.source;
+      showRigs(message);
       sendQuality();
       forgetRequests();
       setDownloads();

@@ -1,0 +1,94 @@
+//! The runs that a server shows: one at the root, or several rigs, each below its name (`/front/`).
+
+use std::sync::{Arc, Mutex};
+
+use hyper::{Request, Uri};
+
+use super::State;
+use super::live::Live;
+use stereod_core::thread::locked;
+
+/// A run whose faces are open.
+#[derive(Clone)]
+pub struct Run {
+    pub state: Arc<dyn State>,
+    /// The live page; `None` for metrics alone.
+    pub live: Option<Live>,
+}
+
+/// All runs of the program; each is `None` until it is open. Clones share them.
+#[derive(Clone)]
+pub struct Runs {
+    names: Arc<[String]>,
+    open: Arc<Mutex<Vec<Option<Run>>>>,
+}
+
+/// The place that a request names.
+pub enum Place {
+    Run(Run),
+    /// A run that is not open yet.
+    Waits,
+    /// Above the rigs.
+    Root,
+}
+
+impl Runs {
+    pub fn new(names: &[String]) -> Self {
+        Self { names: names.into(), open: Arc::new(Mutex::new(vec![None; names.len()])) }
+    }
+
+    pub fn names(&self) -> Arc<[String]> {
+        self.names.clone()
+    }
+
+    pub fn open(&self, number: usize, run: Run) {
+        locked(&self.open)[number] = Some(run);
+    }
+
+    /// Returns the pages of all runs that are open.
+    pub fn live(&self) -> Vec<Live> {
+        locked(&self.open).iter().flatten().filter_map(|run| run.live.clone()).collect()
+    }
+
+    /// Returns the path of each run, with a slash at its end.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        let names = if self.names.len() > 1 { &*self.names } else { &[] };
+        let one = (self.names.len() == 1).then(|| "/".to_owned());
+        one.into_iter().chain(names.iter().map(|name| format!("/{name}/")))
+    }
+
+    /// Returns the run that a request is about, and removes its path from the request.
+    pub fn place<B>(&self, request: &mut Request<B>) -> Place {
+        let number = match &*self.names {
+            [_] => 0,
+            names => {
+                let path = request.uri().path().trim_start_matches('/');
+                let Some((first, rest)) = path.split_once('/') else { return Place::Root };
+                let Some(number) = names.iter().position(|name| name == first) else {
+                    return Place::Root;
+                };
+                let query = request.uri().query().map(|query| format!("?{query}"));
+                // What is left of a valid address is one.
+                let below = format!("/{rest}{}", query.unwrap_or_default()).parse::<Uri>();
+                *request.uri_mut() = below.unwrap_or_default();
+                number
+            }
+        };
+        locked(&self.open)[number].clone().map_or(Place::Waits, Place::Run)
+    }
+
+    /// Reports whether all runs are well, and each in words.
+    pub fn health(&self) -> (bool, String) {
+        let open = locked(&self.open).clone();
+        let each = self.names.iter().zip(open).map(|(name, run)| {
+            let health =
+                run.map_or_else(|| Err("not started yet".into()), |run| run.state.health());
+            let well = health.is_ok();
+            let how = health.map(|how| format!("ok: {how}")).unwrap_or_else(|reason| reason);
+            (well, format!("{name}: {how}\n"))
+        });
+        each.fold((true, String::new()), |(well, text), (is_well, how)| {
+            (well && is_well, text + &how)
+        })
+    }
+}
