@@ -16,6 +16,7 @@ __device__ __forceinline__ u32 penalty(const Picture &guide, const u8 *penalties
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     compute_features(const u8 *left_pixels, const u8 *right_pixels, const u8 *guide_pixels, const u8 *penalties, int width,
              int height, int row, u32 *p2_down, u32 *p2_up, u32 *p2_across, u32 *base, u32 *match, const u32 *blends) {
+    wait_for_launches_before();
     int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (i >= row) return;
     Picture left = {left_pixels, width, height}, right = {right_pixels, width, height};
