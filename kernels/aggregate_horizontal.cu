@@ -95,6 +95,7 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     aggregate_horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
                u32 *from_left, u32 *from_right) {
+    wait_for_launches_before();
     DYNAMIC_SHARED(uint4, shared_words);
     u32 *windows = reinterpret_cast<u32 *>(shared_words);
     const Features features = {p2, base, match, row};

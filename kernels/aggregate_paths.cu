@@ -17,6 +17,7 @@
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     aggregate_paths(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, const u8 *guide_pixels,
           const u8 *penalties, const u32 *blends, u64 *sums) {
+    wait_for_launches_before();
     constexpr signed char steps[] = {STEPS};
     const int dx = steps[2 * blockIdx.y], dy = steps[2 * blockIdx.y + 1];
     const u32 lane = group_lane();

@@ -392,6 +392,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     aggregate_sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width,
                     int height, int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down,
                     u32 *sums_up, const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
+    wait_for_launches_before();
     // Taken one by one: with the structure as the only parameter the compiler makes other code.
     const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, strips, between, turn, path_state,
                           sums_down, sums_up, from_left, from_right, winners, right, peaks};

@@ -113,6 +113,7 @@ struct Shared {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     aggregate_windows(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, u32 *to) {
+    wait_for_launches_before();
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared = {reinterpret_cast<u32 *>(shared_words)};
     const Features features = {p2, base, match, row};

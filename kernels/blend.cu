@@ -39,6 +39,7 @@ __device__ __forceinline__ bool expects(const short *coarse, int width, int heig
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     blend(const u8 *ranges, const u32 *threshold, const short *coarse, int width, int height, u32 *blends) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t at = (size_t)y * width + x;

@@ -9,6 +9,7 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     check_consistency(const u32 *winners, const u32 *right, int columns, int width, short *disparity) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const Winner winner = {winners[(size_t)y * columns + x]};

@@ -139,6 +139,7 @@ struct Costs {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     compute_costs(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height,
                 const u32 *blends, u32 *volume) {
+    wait_for_launches_before();
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
     const Features features = {p2, base, match, row};

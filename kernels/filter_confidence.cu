@@ -32,6 +32,7 @@ __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int hei
 extern "C" __global__ void __launch_bounds__(TILE * TILE)
     confidence(const u8 *left_picture, const u8 *right_picture, const u8 *peaks, const short *disparity,
                const u8 *model, int columns, int width, int height, short *filtered, u8 *confidence) {
+    wait_for_launches_before();
     const int left = blockIdx.x * TILE, top = blockIdx.y * TILE;
     __shared__ short values[AROUND][AROUND];
     __shared__ u8 tile[AROUND][AROUND];
@@ -111,6 +112,7 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE)
 // Grid: [pixels / BLOCK_THREADS].
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     confidence_of_known(int pixels, const short *disparity, u8 *confidence) {
+    wait_for_launches_before();
     const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (i < pixels && disparity[i] == INVALID) confidence[i] = BREAK(confidence_of_known, 0, 1);
 }

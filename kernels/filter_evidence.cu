@@ -44,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
              const u8 *seen_left,
 #endif
              int width, int height, short *evidence, u32 *rows, u32 *lines) {
+    wait_for_launches_before();
     __shared__ u16 sums[ROWS][COLUMNS];
     __shared__ u32 columns[TILE_WIDTH];
     const Picture from = {left_picture, width, height};
@@ -100,6 +101,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     diagonals(int width, int height, u32 *lines) {
+    wait_for_launches_before();
     const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x, top = blockIdx.y * 32;
     if (i >= PITCH(width)) return;
     const u32 *columns = lines + line_word(COLUMN, width, height, 0, top);
@@ -138,6 +140,7 @@ __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     supported(const short *evidence, const u32 *rows, const u32 *lines, int width, int height,
               short *disparity, u8 *confidence) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t here = (size_t)y * width + x;

@@ -21,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
          const u8 *seen_left,
 #endif
          int width, int height, short *filled) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t here = (size_t)y * width + x;

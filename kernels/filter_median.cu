@@ -46,6 +46,7 @@ __device__ __forceinline__ u32 median_of(u32 (&values)[WINDOW_SIZE]) {
 
 extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
     median(const short *disparity, int width, int height, short *filtered) {
+    wait_for_launches_before();
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
     __shared__ __align__(4) short tile[TILE_HEIGHT + 2 * RADIUS][TILE_COLUMNS];
     for (int row = threadIdx.y; row < TILE_HEIGHT + 2 * RADIUS; row += TILE_HEIGHT) {

@@ -10,6 +10,7 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smoothing(int pixels, int known, int *state, short *disparity) {
+    wait_for_launches_before();
     const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (i >= pixels) return;
     const int value = disparity[i];

@@ -33,6 +33,7 @@ __device__ __forceinline__ short smooth(const short *disparity, const u8 *left, 
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smooth_rows(const short *disparity, const u8 *left, int width, int height, short *smoothed) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t here = (size_t)y * width + x;
@@ -41,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smooth_columns(const short *disparity, const u8 *left, int width, int height, short *smoothed) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const size_t here = (size_t)y * width + x;

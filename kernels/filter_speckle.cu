@@ -90,6 +90,7 @@ __device__ __forceinline__ u32 run_start(u32 links, u32 x) { return 31 - __clz(~
 // Labels the pieces of regions within a tile and settles what can be settled there.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     speckle_label(short *disparity, int width, int height, u32 *labels, u32 *sizes) {
+    wait_for_launches_before();
     // Nodes of the tile and the sizes of the pieces; only the first pixels of runs have them.
     __shared__ u32 nodes[TILE_SIZE];
     __shared__ u32 counts[TILE_SIZE];
@@ -188,6 +189,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 // Unites the pieces on both sides of a tile's upper border (first warp) and left border (second).
 extern "C" __global__ void __launch_bounds__(64)
     speckle_merge(const short *disparity, int width, int height, u32 *labels) {
+    wait_for_launches_before();
     const int lane = threadIdx.x;
     const bool is_left = threadIdx.y == 1;
     const int x = blockIdx.x * TILE_WIDTH + (is_left ? 0 : lane);
@@ -213,6 +215,7 @@ extern "C" __global__ void __launch_bounds__(64)
 
 // Adds the sizes of the pieces to those of the roots, and lets every piece name its root.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) speckle_count(int pixels, u32 *labels, u32 *sizes) {
+    wait_for_launches_before();
     const u32 first = blockIdx.x * (BLOCK_THREADS * STEPS) + threadIdx.x;
     volatile const u32 *seen = labels, *sums = sizes;
     u32 read[STEPS];
@@ -236,6 +239,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) speckle_count(int pi
 // Invalidates the pixels of regions that are still too small.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     speckle_remove(short *disparity, int pixels, const u32 *labels, const u32 *sizes) {
+    wait_for_launches_before();
     const u32 first = blockIdx.x * (BLOCK_THREADS * STEPS) + threadIdx.x;
     u32 read[STEPS];
 #pragma unroll

@@ -31,6 +31,7 @@ struct Memory {
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     compare(const u8 *left, int width, int height, int known, const int *state, short *residuals, u32 *magnitudes,
             u32 *ticket, Limits *limits) {
+    wait_for_launches_before();
     __shared__ Magnitudes counted;
     counted.clear();
     __syncthreads();
@@ -52,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     steady(const u8 *left, int width, int height, int known, int *state, const short *residuals, const Limits *limits,
            u32 *moving, u32 *ticket, short *disparity, u8 *confidence) {
+    wait_for_launches_before();
     __shared__ ResidualTile tile;
     tile.load(residuals, width, height);
     __syncthreads();

@@ -8,6 +8,7 @@
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     valid_mask(const u32 *winners, const u8 *seen_left, const u8 *seen_right, int columns, int width,
                short *disparity) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const Winner winner = {winners[(size_t)y * columns + x]};

@@ -6,6 +6,7 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     half_size(const u8 *left, const u8 *right, int width, int height, u8 *half_left, u8 *half_right) {
+    wait_for_launches_before();
     const int half_width = (width + 1) / 2, half_height = (height + 1) / 2;
     const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (i >= half_width * half_height) return;

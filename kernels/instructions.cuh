@@ -15,6 +15,14 @@ typedef unsigned long long u64;
 // Shared memory of the size that the launch asks for, as an array of `type`.
 #define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
+// Every kernel begins with this: its blocks start while those of the launch before on its stream end
+// (frames.rs), and wait here for all that it and earlier ones have written.
+__device__ __forceinline__ void wait_for_launches_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 __device__ __forceinline__ u32 both(u32 value) { return value * 0x00010001u; }
 
 // Minimum of each half. Halves below 0x7c00 order as integers and as half-floats alike, so chips

@@ -85,6 +85,7 @@ __device__ __forceinline__ void count_run(const u8 *left, const u8 *right, int w
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     count(const u8 *left, const u8 *right, const int *map, int width, u32 *counts) {
+    wait_for_launches_before();
     count_run(left, right, width, counts, [&](size_t row, int x) {
         const int value = map[row + x];
         return value == INVALID ? -1 : x - (value + SUBPIXEL_STEPS / 2 >> SUBPIXEL_BITS);
@@ -93,11 +94,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     begin(const u8 *left, const u8 *right, const int *, int width, u32 *counts) {
+    wait_for_launches_before();
     constexpr int beginnings[] = {BEGINNINGS};
     for (int d : beginnings) count_run(left, right, width, counts, [&](size_t, int x) { return BREAK(mi_beginning, x - d, x + d); });
 }
 
 extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, int *logarithms, u32 *marginal) {
+    wait_for_launches_before();
     const int level = threadIdx.x, block = blockIdx.x;
     if (block == LEVELS) {
         u32 sum = 0;
@@ -117,6 +120,7 @@ extern "C" __global__ void __launch_bounds__(LEVELS) joint(const u32 *counts, in
 }
 
 extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms, const u32 *marginal, u8 *costs) {
+    wait_for_launches_before();
     __shared__ int told[LEVELS], across[LEVELS], least[LEVELS];
     const int level = threadIdx.x, row = blockIdx.x;
     const u64 right = smoothed<u64>(1ull << GAUSSIAN_BITS, [&](int k) { return marginal[k]; });
@@ -141,6 +145,7 @@ extern "C" __global__ void __launch_bounds__(LEVELS) table(const int *logarithms
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) remember(int pixels, const short *disparity, int *map) {
+    wait_for_launches_before();
     const size_t i = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (i < pixels) map[i] = BREAK(mi_map, disparity[i], 0);
 }

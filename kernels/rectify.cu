@@ -34,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     rectify(int pixels, const u8 *left_raw, int left_stride, const u32 *left_offsets, const u16 *left_weights,
             u8 *left, const u8 *right_raw, int right_stride, const u32 *right_offsets,
             const u16 *right_weights, u8 *right) {
+    wait_for_launches_before();
     const Eye eye = blockIdx.y == 0 ? Eye{left_raw, left_stride, left_offsets, left_weights, left}
                                     : Eye{right_raw, right_stride, right_offsets, right_weights, right};
     const int vector = blockIdx.x * BLOCK_THREADS + threadIdx.x;

@@ -26,6 +26,7 @@ __device__ __forceinline__ int key_at(int column) { return column + column / 8; 
 // Grid: [width / SEGMENT][height].
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     select_disparities(const u32 *all_sums, int width, int height, u32 *words, u8 *peaks, u32 *right) {
+    wait_for_launches_before();
 #if LEFT_RIGHT
     __shared__ u32 keys[KEYS + KEYS / 8 + 1];
     for (int i = threadIdx.x; i < KEYS; i += 32 * WARPS) keys[key_at(i)] = NO_WINNER;

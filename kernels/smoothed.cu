@@ -5,6 +5,7 @@
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smoothed(const u8 *pixels, int width, int height, u8 *result) {
+    wait_for_launches_before();
     const int x = blockIdx.x * BLOCK_THREADS + threadIdx.x, y = blockIdx.y;
     if (x >= width) return;
     const Picture from = {pixels, width, height};

@@ -18,6 +18,7 @@
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     subtract(int *words, const u8 *left, const u8 *right, int width, int height, const int *coefficients, short *residuals,
              u32 *magnitudes, u32 *tickets, Limits *limits, u32 *variances) {
+    wait_for_launches_before();
     const State state = {words, width, height};
     const int count = state.count(), eye = blockIdx.z;
     __shared__ Magnitudes counted;
@@ -67,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     decide(int *words, const u8 *left, const u8 *right, int width, int height, const short *residuals, const Limits *limits,
            const u32 *variances, u32 *moving, u32 *ticket, u8 *denoised_left, u8 *denoised_right, u16 *whitened, int *report) {
+    wait_for_launches_before();
     const State state = {words, width, height};
     const int count = state.count(), eye = blockIdx.z, slot = state.next_slot();
     __shared__ ResidualTile tile;

@@ -40,6 +40,7 @@ static_assert(8 * (OF_REFERENCE + SUMS * HISTORY) == EXPECTED_SUM_BYTES, "geomet
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     begin(int known, int words_low, int words_high, int width, int height, int *state) {
+    wait_for_launches_before();
     const size_t words = (size_t)(u32)words_high << 31 | (u32)words_low;
     const size_t first = (size_t)blockIdx.x * BLOCK_THREADS + threadIdx.x;
     if (!known) {
@@ -79,6 +80,7 @@ static_assert(SMALL_WIDTH * SMALL_HEIGHT == BLOCK_THREADS, "a thread makes a pix
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smaller_eyes(const u8 *left, const u8 *right, int width, int height, u8 *to_left, u8 *to_right) {
+    wait_for_launches_before();
     make_smaller(blockIdx.z == 0 ? left : right, width, height, blockIdx.z == 0 ? to_left : to_right);
 }
 
@@ -86,6 +88,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smaller_remembered(int *words, int width, int height, const u8 *left, const u8 *right, u8 *to_left, u8 *to_right,
                        u8 *to_remembered_left, u8 *to_remembered_right) {
+    wait_for_launches_before();
     const State state = {words, width, height};
     const int eye = blockIdx.z % 2;
     const bool remembered = blockIdx.z >= 2;
@@ -97,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     smaller(const u8 *left, const u8 *right, const u8 *remembered_left, const u8 *remembered_right, int width, int height,
             u8 *to_left, u8 *to_right, u8 *to_remembered_left, u8 *to_remembered_right) {
+    wait_for_launches_before();
     const int eye = blockIdx.z % 2;
     const bool remembered = blockIdx.z >= 2;
     const u8 *from = remembered ? (eye == 0 ? remembered_left : remembered_right) : eye == 0 ? left : right;
@@ -105,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) remember(int *words, int width, int height) {
+    wait_for_launches_before();
     const State state = {words, width, height};
     const int eye = blockIdx.z, slot = state.newest();
     make_smaller(state.picture(eye, slot), width, height, state.half(eye, slot));
@@ -272,6 +277,7 @@ __device__ __forceinline__ u32 variance_of_both(const int *words) {
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     look(const int *words, const u8 *left, const u8 *right, const u8 *remembered_left, const u8 *remembered_right, int width,
          int height, int has_coarser, const int *coarser, u64 *all, u32 *ticket, int *result) {
+    wait_for_launches_before();
     if (words[PLACE_COUNT] == 0) return;
     __shared__ int sums[SUMS];
     const Shift begin = {has_coarser ? 2 * coarser[0] : 0, has_coarser ? 2 * coarser[1] : 0, false, false};
@@ -336,6 +342,7 @@ __device__ __forceinline__ void solve_system(double (*matrix)[MONOMIALS], double
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     search(int *words, int whole_width, int whole_height, const u8 *left, const u8 *right, int has_newest, const int *newest,
            u64 *all, u32 *ticket, int *result) {
+    wait_for_launches_before();
     const State state = {words, whole_width, whole_height};
     const int count = state.count(), width = state.half_width(), height = state.half_height();
     const int eye = blockIdx.z % 2, group = blockIdx.z / 2, groups = gridDim.z / 2;

@@ -22,6 +22,7 @@ static_assert(4 * HISTOGRAM == EXPECTED_HISTOGRAM_BYTES, "geometry.rs: HISTOGRAM
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     texture(const u8 *pixels, int width, int height, u8 *ranges, u32 *histogram) {
+    wait_for_launches_before();
     __shared__ u8 tile[TILE_HEIGHT + 2 * RADIUS][TILE_WIDTH + 2 * RADIUS];
     __shared__ u32 counts[HISTOGRAM];
     const Picture from = {pixels, width, height};
@@ -67,6 +68,7 @@ __device__ __forceinline__ u32 sum_of_lanes(u32 value) {
 
 extern "C" __global__ void __launch_bounds__(THRESHOLD_THREADS)
     threshold(u32 *histogram, u32 given, u32 *result) {
+    wait_for_launches_before();
     __shared__ u32 of_warps[32];
     __shared__ u32 quantile;
     const int first = 2 * threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -316,6 +316,10 @@ int cuModuleGetFunction(struct thing **out, struct thing *module, const char *na
     }
     return failed;
 }
+int cuFuncGetAttribute(int *value, int attribute, struct thing *function) {
+    *value = 75;
+    return is(function, MODULE) ? failed : INVALID;
+}
 int cuFuncSetAttribute(struct thing *function, int attribute, int value) { return is(function, MODULE) ? failed : INVALID; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct thing *function, int threads, size_t shared) {
     *blocks = 2;

@@ -34,6 +34,7 @@ inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 #define DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emulated::now->block->shared.data())
 #define __CUDA_ARCH__ 750
 #define LANES_MASK 0xffffffffu
+inline void wait_for_launches_before() {}
 
 namespace emulated {
 struct dim { u32 x, y, z; };

@@ -155,6 +155,17 @@ mod tests {
         assert_eq!(embedded, on_disk);
     }
 
+    /// Otherwise a kernel would read what the launch before has not written yet.
+    #[test]
+    fn every_kernel_begins_by_waiting_for_the_launches_before() {
+        for (name, text) in files() {
+            for kernel in text.split("extern \"C\" __global__").skip(1) {
+                let (_, body) = kernel.split_once(") {\n").unwrap();
+                assert!(body.trim_start().starts_with("wait_for_launches_before();"), "{name}");
+            }
+        }
+    }
+
     #[test]
     fn a_unit_without_a_file_is_named() {
         let error = source(&Unit::new("none.cu")).unwrap_err();

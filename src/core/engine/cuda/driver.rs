@@ -492,6 +492,17 @@ impl Function {
         Ok(blocks.max(0) as u32)
     }
 
+    /// Whether the kernel itself waits for earlier launches (`kernels/instructions.cuh`).
+    pub(super) fn waits(self) -> Result<bool> {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION;
+        let mut version = 0;
+        // SAFETY: the function's module is alive and `version` receives the number.
+        check("asking about a kernel", unsafe {
+            sys::cuFuncGetAttribute(&mut version, attribute, self.0)
+        })?;
+        Ok(version >= 90)
+    }
+
     pub(super) fn raw(self) -> sys::CUfunction {
         self.0
     }

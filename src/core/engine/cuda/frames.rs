@@ -55,6 +55,8 @@ struct ReadyLaunch {
     block: [u32; 3],
     shared_bytes: u32,
     cooperative: bool,
+    /// Whether its blocks may start while those of the launch before end.
+    overlaps: bool,
     /// One value per argument; smaller ones are in its first bytes (hosts of CUDA are little-endian).
     values: Box<[u64]>,
     /// Address of each argument; filled in for each launch.
@@ -68,7 +70,7 @@ struct ReadyLaunch {
 unsafe impl Send for ReadyLaunch {}
 
 impl ReadyLaunch {
-    fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Self {
+    fn new(launch: &Launch, function: Function, address: &dyn Fn(BufferId) -> u64) -> Result<Self> {
         let value = |arg: &Arg| match *arg {
             Arg::Buffer(id) => address(id),
             Arg::I32(value) => u64::from(value as u32),
@@ -76,18 +78,19 @@ impl ReadyLaunch {
             Arg::Turn(_) | Arg::Known(_) | Arg::Threshold(_) => 0,
         };
         let args = launch.args.iter().enumerate();
-        Self {
+        Ok(Self {
             function,
             grid: launch.grid,
             block: launch.block,
             shared_bytes: launch.shared_bytes,
             cooperative: launch.cooperative,
+            overlaps: !launch.cooperative && function.waits()?,
             values: launch.args.iter().map(value).collect(),
             pointers: vec![ptr::null_mut(); launch.args.len()].into(),
             varying: args.filter(|(_, arg)| arg.varies()).map(|(i, arg)| (i, *arg)).collect(),
             chain: launch.chain,
             ends_chain: false,
-        }
+        })
     }
 
     /// The arguments in the driver's format, valid until `self` moves or changes.
@@ -114,8 +117,14 @@ impl ReadyLaunch {
     fn enqueue(&mut self, turn: &Turn, stream: &Stream) -> Result<()> {
         // SAFETY: zeros are a valid attribute: the ignored one.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
-        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attribute.value.cooperative = 1;
+        if self.cooperative {
+            attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+            attribute.value.cooperative = 1;
+        } else {
+            attribute.id =
+                sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attribute.value.programmaticStreamSerializationAllowed = 1;
+        }
         let [grid_x, grid_y, grid_z] = self.grid;
         let [block_x, block_y, block_z] = self.block;
         let config = sys::CUlaunchConfig {
@@ -128,7 +137,7 @@ impl ReadyLaunch {
             sharedMemBytes: self.shared_bytes,
             hStream: stream.raw(),
             attrs: &mut attribute,
-            numAttrs: u32::from(self.cooperative),
+            numAttrs: u32::from(self.cooperative || self.overlaps),
         };
         // SAFETY: function and stream are alive; each argument of the kernel is behind its pointer.
         check("launching a kernel", unsafe {
@@ -188,25 +197,27 @@ impl Work {
         buffer: &dyn Fn(BufferId) -> (u64, usize),
     ) -> Result<Self> {
         let address = |id: BufferId| buffer(id).0;
-        let ready = steps.iter().map(|step| match step {
-            Step::Launch(launch) => {
-                let function = functions[launch.kernel.0];
-                Ready::Launch(ReadyLaunch::new(launch, function, &address), launch.lane)
-            }
-            Step::Memset { buffer: id, value, lane, .. } => {
-                let (address, bytes) = buffer(*id);
-                Ready::Memset { address, bytes, value: *value, lane: *lane }
-            }
-            Step::Fork => Ready::Fork,
-            Step::Join => Ready::Join,
-            Step::IfAnew(state) => Ready::IfAnew(*state),
-            Step::Always => Ready::Always,
-        });
+        let ready = |step: &Step| {
+            Ok(match step {
+                Step::Launch(launch) => {
+                    let function = functions[launch.kernel.0];
+                    Ready::Launch(ReadyLaunch::new(launch, function, &address)?, launch.lane)
+                }
+                Step::Memset { buffer: id, value, lane, .. } => {
+                    let (address, bytes) = buffer(*id);
+                    Ready::Memset { address, bytes, value: *value, lane: *lane }
+                }
+                Step::Fork => Ready::Fork,
+                Step::Join => Ready::Join,
+                Step::IfAnew(state) => Ready::IfAnew(*state),
+                Step::Always => Ready::Always,
+            })
+        };
         let event = || Event::new(context);
         let stages = stages_of(steps).into_iter().map(|(name, lane, first, last)| {
             Ok(Stage { name, lane, first, last, begin: event()?, end: event()?, ran: false })
         });
-        let mut ready: Vec<Ready> = ready.collect();
+        let mut ready: Vec<Ready> = steps.iter().map(ready).collect::<Result<_>>()?;
         mark_ends(&mut ready);
         Ok(Self {
             steps: ready,

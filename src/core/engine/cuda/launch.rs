@@ -278,6 +278,22 @@ impl Plan {
         }))
     }
 
+    /// Moves the steps from number `from` on into the side lane behind the last [`Step::Join`] before, if
+    /// there is one: they run beside the steps of the main lane from there to here, where both are joined.
+    pub fn run_beside(&mut self, from: usize) {
+        let Some(join) = self.steps[..from].iter().rposition(|step| *step == Step::Join) else {
+            return;
+        };
+        let mut moved = self.steps.split_off(from);
+        for step in &mut moved {
+            if let Step::Launch(Launch { lane, .. }) | Step::Memset { lane, .. } = step {
+                *lane = Lane::Side;
+            }
+        }
+        self.steps.splice(join + 1..join + 1, moved);
+        self.steps.push(Step::Join);
+    }
+
     /// Checks the steps: all ids exist, launches are within the limits of every device, lanes are forked
     /// before they are used and joined at the end.
     pub fn check(&self) -> Result<(), String> {
@@ -383,6 +399,22 @@ mod tests {
             lane,
             args: vec![],
         }
+    }
+
+    #[test]
+    fn steps_run_beside_those_behind_the_last_join() {
+        let mut plan = Plan::new(4, 3, [Input::packed((4, 3)); 2]);
+        let kernels = ["a", "b", "c"].map(|symbol| plan.kernel("unit", symbol));
+        let [main, beside, moved] = kernels.map(|kernel| launch(kernel, Lane::Main));
+        let side = Launch { lane: Lane::Side, ..moved.clone() };
+        let [main, beside, moved, side] = [main, beside, moved, side].map(Step::Launch);
+        plan.steps = vec![main.clone(), moved.clone()];
+        plan.run_beside(1);
+        assert_eq!(plan.steps, [main.clone(), moved.clone()], "nothing is joined");
+        plan.steps = vec![Step::Fork, main.clone(), Step::Join, beside.clone(), moved];
+        plan.run_beside(4);
+        assert_eq!(plan.steps, [Step::Fork, main, Step::Join, side, beside, Step::Join]);
+        assert_eq!(plan.check(), Ok(()));
     }
 
     #[test]

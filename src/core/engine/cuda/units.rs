@@ -165,7 +165,9 @@ fn blended(unit: Unit, level: &Level) -> Unit {
 fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = VectorLayout::of(params.range.count);
-    let features = pixel_cost("compute_features.cu", params, lanes).pixelwise();
+    let features = pixel_cost("compute_features.cu", params, lanes)
+        .pixelwise()
+        .define("DIAGONALS", u32::from(params.paths != Paths::Four));
     let mut units = vec![blended(features, level)];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),

@@ -7,6 +7,9 @@ use crate::matching::{BlockWindow, Window};
 /// Number of blocks per multiprocessor for storing costs: enough that it hardly waits for the last one.
 const BLOCKS: u32 = 6;
 
+/// The same where rows of a block are few.
+const FEW_BLOCKS: u32 = 2;
+
 /// Part of the picture per block of the cost volume (`compute_costs.cu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostTile {
@@ -22,7 +25,7 @@ pub struct CostTile {
 
 impl CostTile {
     /// The tile for averaging the cost over this window, in a picture of this size on this device. Fewer rows
-    /// give more blocks, but each first processes the rows above it.
+    /// give more blocks, but each first processes the rows above it; a small picture needs blocks first of all.
     pub fn of(
         window: Option<Window>,
         lanes: VectorLayout,
@@ -41,9 +44,12 @@ impl CostTile {
             threads,
             shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
         };
-        let most = BLOCKS * device.multiprocessors;
-        let enough = |tile: &CostTile| tile.grid(size).iter().product::<u32>() >= most;
-        [64, 32, 16].map(tile).into_iter().find(enough).unwrap_or(tile(8))
+        let enough = |&(rows, blocks): &(u32, u32)| {
+            let grid = tile(rows).grid(size);
+            grid.iter().product::<u32>() >= blocks * device.multiprocessors
+        };
+        let ways = [(64, BLOCKS), (32, BLOCKS), (16, BLOCKS), (8, FEW_BLOCKS), (4, FEW_BLOCKS)];
+        tile(ways.into_iter().find(enough).map_or(2, |(rows, _)| rows))
     }
 
     /// Number of blocks for a picture of this size.

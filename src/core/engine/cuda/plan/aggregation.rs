@@ -20,11 +20,6 @@ impl Builder<'_> {
     /// Aggregates costs: by sweeps if they fit the device, else in sums of the whole picture; over windows
     /// without paths.
     pub fn aggregate_costs(&mut self, costs: Features) -> anyhow::Result<Aggregated> {
-        if self.params.left_right.is_some() {
-            // Between the two sweeps it would slow down a stream of pairs by up to 8 %.
-            let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
-            self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
-        }
         if let Some(strips) = self.strips {
             return Ok(Aggregated::ToMiddle(self.sweep_to_middle(strips, costs)?));
         }

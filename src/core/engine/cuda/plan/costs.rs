@@ -7,7 +7,7 @@ use super::super::geometry::{
     BLOCK_THREADS, HISTOGRAM_BYTES, Prepared, TEXTURE_TILE, THRESHOLD_THREADS, prepared_row,
     volume_columns,
 };
-use super::super::launch::{Arg, BufferId, Scope};
+use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
 use crate::matching::Guide;
 
@@ -15,10 +15,12 @@ use crate::matching::Guide;
 const TEXTURE: &str = "texture";
 
 impl Builder<'_> {
-    /// Computes the matching costs, or their features if the aggregation computes them.
-    pub fn compute_costs(&mut self) -> Features {
-        let blends = if self.level.has_blends() { Some(self.blends()) } else { None };
-        let features = self.features(blends);
+    /// Computes the matching costs from their features, unless the aggregation computes them.
+    pub fn compute_costs(&mut self, mut features: Features) -> Features {
+        if self.level.has_blends() {
+            features.blends = self.blends();
+        }
+        self.penalties(features);
         if self.params.is_local() || !is_stored(self.params) {
             return features;
         }
@@ -26,14 +28,22 @@ impl Builder<'_> {
         let bytes = columns * self.height as usize * self.lanes.padded() as usize;
         let volume = self.plan.buffer("costs", bytes, Scope::Concurrent);
         match is_volume(self.params) {
-            true => self.cost_volume(features, blends, volume),
+            true => self.cost_volume(features, volume),
             false => self.aggregate_windows(features, volume),
         }
         Features { base: volume, ..features }
     }
 
-    /// Computes the cost features of both pictures, the penalties, and the slants of the expected surface.
-    fn features(&mut self, blends: Option<BufferId>) -> Features {
+    /// Does what needs no coarser level: computes texture and features of the pictures, and clears the right
+    /// winners (between the two sweeps that would slow down a stream of pairs by up to 8 %).
+    pub fn compute_features(&mut self) -> Features {
+        if self.params.left_right.is_some() {
+            let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
+            self.plan.steps.push(Step::Memset { stage, buffer, value: 0xff, lane });
+        }
+        if self.level.has_blends() {
+            self.texture();
+        }
         let guide = match self.params.guide() {
             Guide::Picture => self.pictures[0],
             Guide::Smoothed => self.smoothed(),
@@ -56,8 +66,8 @@ impl Builder<'_> {
             row,
             guide,
             penalties: table,
-            // It is read only if paths follow a surface, which the support then holds.
-            blends: blends.unwrap_or(guide),
+            // It is read only if there is support.
+            blends: guide,
         };
         let kernel = self.kernel("compute_features", "compute_features");
         let [left, right] = self.pictures;
@@ -65,21 +75,35 @@ impl Builder<'_> {
         let args = vec![
             Arg::Buffer(left),
             Arg::Buffer(right),
-            Arg::Buffer(guide),
-            table,
             width,
             height,
             Arg::I32(row as i32),
-            Arg::Buffer(features.down),
-            Arg::Buffer(features.up),
-            Arg::Buffer(features.across),
             Arg::Buffer(features.base),
             Arg::Buffer(features.matching),
-            Arg::Buffer(features.blends),
         ];
         let grid = [row.div_ceil(BLOCK_THREADS), self.height];
         self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
         features
+    }
+
+    /// Computes the penalties, and the slants of the expected surface.
+    fn penalties(&mut self, features: Features) {
+        let kernel = self.kernel("compute_features", "compute_penalties");
+        let [width, height] = self.size();
+        let args = vec![
+            Arg::Buffer(self.pictures[0]),
+            Arg::Buffer(features.guide),
+            features.penalties,
+            width,
+            height,
+            Arg::I32(features.row as i32),
+            Arg::Buffer(features.down),
+            Arg::Buffer(features.up),
+            Arg::Buffer(features.across),
+            Arg::Buffer(features.blends),
+        ];
+        let grid = [features.row.div_ceil(BLOCK_THREADS), self.height];
+        self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     /// The smoothed left picture.
@@ -145,12 +169,11 @@ impl Builder<'_> {
         blends
     }
 
-    fn cost_volume(&mut self, features: Features, blends: Option<BufferId>, volume: BufferId) {
+    fn cost_volume(&mut self, features: Features, volume: BufferId) {
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size, self.device);
         let kernel = self.kernel("compute_costs", "compute_costs");
         let mut args = self.prepared(features.across, features);
-        // If the support is the same for all pixels, the kernel does not read it.
-        args.extend([blends.unwrap_or(features.across), volume].map(Arg::Buffer));
+        args.extend([features.blends, volume].map(Arg::Buffer));
         let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);
         launch.shared_bytes = tile.shared_bytes;

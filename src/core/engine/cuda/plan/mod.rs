@@ -70,9 +70,14 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     };
     let mut coarse = None;
     for (level, pictures) in levels.iter().zip(pictures).rev() {
+        let begin = plan.steps.len();
         let mut stages = Builder::new(&mut plan, level, pictures, device, occupancy);
         (stages.coarse, stages.information) = (coarse, information);
-        let costs = stages.compute_costs();
+        let features = stages.compute_features();
+        if coarse.is_some() {
+            stages.plan.run_beside(begin);
+        }
+        let costs = stages.compute_costs(features);
         let sums = stages.aggregate_costs(costs)?;
         // Winner takes all; its kernels also refine_subpixel.
         stages.select_disparities(sums)?;
@@ -87,7 +92,7 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::launch::{Arg, Kernel, Step};
+    use super::super::launch::{Arg, Kernel, Lane, Step};
     use super::super::units::specialisations;
     use super::*;
     use crate::matching::{
@@ -174,10 +179,15 @@ mod tests {
         stages.dedup();
         let blended = stages.iter().rposition(|stage| *stage == "prior").unwrap();
         assert_eq!(stages[..2], ["pyramid", "prior"]);
-        assert_eq!(
-            stages[blended - 1..blended + 3],
-            ["texture", "prior", "cost features", "cost volume"]
-        );
+        assert_eq!(stages[blended..blended + 3], ["prior", "cost features", "cost volume"]);
+        // The finest level's texture and features are computed beside the coarser one.
+        let texture = plan.steps.iter().position(|step| {
+            matches!(step, Step::Launch(launch) if launch.stage == "texture" && launch.lane == Lane::Side)
+        });
+        let prior = plan.steps.iter().rposition(|step| {
+            matches!(step, Step::Launch(launch) if launch.stage == "prior" && launch.lane == Lane::Main)
+        });
+        assert!(texture.is_some() && texture < prior);
         let of_level = |level: &str| plan.kernels.iter().any(|kernel| kernel.unit.ends_with(level));
         assert!(of_level(" of level 2") && !of_level(" of level 3"));
     }
