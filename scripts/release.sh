@@ -119,6 +119,8 @@ check() {
     cargo deny --locked --config config/deny.toml check
     install_debian desktop-file-validate desktop-file-utils
     desktop-file-validate config/stereod.desktop
+    install_debian appstreamcli appstream
+    appstreamcli validate --no-net config/*.metainfo.xml
     if compgen -G "$out/*.deb" >/dev/null; then
         install_debian lintian lintian
         lintian --fail-on error,warning "$out"/*.deb
