@@ -13,12 +13,12 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   crates    the four crates, as `cargo publish` uploads them
   sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
-  wheel     the Python wheel
-  check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels and the
-            desktop entry
+  wheel     the Python wheels, for glibc and musl
+  check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
+            the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
 
-  --arm64     also the package and the wheel for 64-bit ARM, on x86-64 Debian (root)
+  --arm64     also the package and the wheels for 64-bit ARM, on x86-64 Debian (root)
   --sign KEY  signs SHA256SUMS with this key of GnuPG
 
 The same commit gives the same bytes in any folder, if compilers, libraries and tools have the same versions. Missing tools
@@ -141,7 +141,11 @@ for part in "${parts[@]}"; do
             build_package "$(dpkg --print-architecture)"
             if [[ $arm64 == yes ]]; then build_package arm64 --arm64; fi
             ;;
-        wheel) if [[ $arm64 == yes ]]; then build_wheel --all; else build_wheel; fi ;;
+        wheel)
+            processors=("$(uname -m)")
+            if [[ $arm64 == yes ]]; then processors+=(aarch64); fi
+            build_wheel "${processors[@]/%/-unknown-linux-gnu}" "${processors[@]/%/-unknown-linux-musl}"
+            ;;
         check) check ;;
         sums) ;;
     esac
