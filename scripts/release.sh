@@ -13,7 +13,7 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   crates    the four crates, as `cargo publish` uploads them
   sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
-  wheel     the Python wheels, for glibc and musl
+  wheel     the Python wheel
   check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
             the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
@@ -144,7 +144,7 @@ for part in "${parts[@]}"; do
         wheel)
             processors=("$(uname -m)")
             if [[ $arm64 == yes ]]; then processors+=(aarch64); fi
-            build_wheel "${processors[@]/%/-unknown-linux-gnu}" "${processors[@]/%/-unknown-linux-musl}"
+            build_wheel "${processors[@]/%/-unknown-linux-gnu}"
             ;;
         check) check ;;
         sums) ;;

@@ -5,7 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage="Usage: scripts/wheel.sh [TARGET... | --test [PROGRAM]]
   Builds wheels (Python 3.10 and newer) for these of Rust's targets, by default for this machine's:
-  {x86_64,aarch64}-unknown-linux-gnu run from glibc 2.28 on, {x86_64,aarch64}-unknown-linux-musl from musl 1.2 on.
+  {x86_64,aarch64}-unknown-linux-gnu run from glibc 2.28 on, those that end with musl
+  from musl 1.2 on (such a wheel of stereod has not been tried yet).
   --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
                     environment and tests it there. PROGRAM is a stereod whose maps must be the same.
                     WHEEL_FEATURES are Cargo's features; scripts/test.sh names those with which its crates are built."
