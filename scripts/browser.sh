@@ -16,7 +16,7 @@ if [ -z "$STEREOD_CHROMIUM" ]; then
     exit 77
 fi
 if ! "$tools/bin/python" -c "import mcap, mcap_ros2, numpy, PIL, playwright, pytest, rosbags" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow mcap mcap-ros2-support rosbags; }; then
+    if ! { "$(scripts/python.sh venv ensurepip)" -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow mcap mcap-ros2-support rosbags; }; then
         echo "browser.sh: Playwright is missing; it needs python3-venv and access to PyPI" >&2
         exit 77
     fi

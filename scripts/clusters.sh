@@ -144,7 +144,7 @@ CONF
 
 python() {
     tools=$root/${CARGO_TARGET_DIR:-target}/cluster-tools
-    [ -x "$tools/bin/python" ] || python3 -m venv "$tools"
+    [ -x "$tools/bin/python" ] || "$("$root/scripts/python.sh" venv ensurepip)" -m venv "$tools"
     "$tools/bin/python" -c "import $1" 2>/dev/null || "$tools/bin/pip" install -q "$2"
 }
 

@@ -28,7 +28,7 @@ mac=aarch64-apple-darwin windows=x86_64-pc-windows-gnu
 rustup target add "$mac" "$windows"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/python-tools
-if [[ ! -x $tools/bin/python ]]; then python3 -m venv "$tools"; fi
+if [[ ! -x $tools/bin/python ]]; then "$(scripts/python.sh venv ensurepip)" -m venv "$tools"; fi
 "$tools/bin/pip" install --quiet --disable-pip-version-check ziglang
 # A C compiler for macOS, for the C code of a dependency: clang's names of the system are not zig's.
 mkdir -p "$target/other-systems"

@@ -7,8 +7,8 @@ usage() {
     cat <<'END'
 Usage: scripts/package.sh [--arm64] [--try]
 
-Builds target/debian/stereod_*.deb and stereod-dbgsym_*.ddeb (debug symbols) with cargo-deb, which is installed with
-Cargo if it is missing.
+Installs what is missing (scripts/setup.sh; cargo-deb with Cargo), and builds target/debian/stereod_*.deb and
+stereod-dbgsym_*.ddeb (debug symbols).
 
   --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
   --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
@@ -26,6 +26,8 @@ for argument in "$@"; do
     esac
 done
 
+scripts/setup.sh
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
 deb=(cargo deb --locked --no-build --dbgsym --output target/debian/)
 emulator=()
@@ -55,7 +57,7 @@ stereod=("${emulator[@]}" "$built/stereod")
 "${stereod[@]}" completions bash >"$made/stereod.bash"
 "${stereod[@]}" completions zsh >"$made/_stereod"
 "${stereod[@]}" completions fish >"$made/stereod.fish"
-scripts/licences.py --features ros2 >"$made/licences.txt"
+"$(scripts/python.sh json)" scripts/licences.py --features ros2 >"$made/licences.txt"
 rm -f target/debian/stereod{,-dbgsym}_*_"$architecture".*deb
 "${deb[@]}"
 package=$(echo target/debian/stereod_*_"$architecture".deb)

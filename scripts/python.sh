@@ -10,5 +10,5 @@ for python in python3 /usr/bin/python3; do
         exit
     fi
 done
-echo "no python3 here has the modules $*; scripts/setup.sh --cameras installs them on Debian and Ubuntu" >&2
+echo "no python3 here has the modules $*; scripts/setup.sh --tests --cameras installs them on Debian and Ubuntu" >&2
 exit 1

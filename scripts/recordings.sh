@@ -10,7 +10,7 @@ if [ ! -x "$STEREOD_TEST_PROGRAM" ]; then
     exit 1
 fi
 if ! "$tools/bin/python" -c "import cv2, foxglove, jsonschema, laspy, lz4, mcap, mcap_ros2, numpy, PIL, plyfile, pypcd4, pytest, rosbags" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q pytest jsonschema numpy opencv-python-headless pillow mcap mcap-ros2-support rosbags foxglove-sdk laspy plyfile pypcd4; }; then
+    if ! { "$(scripts/python.sh venv ensurepip)" -m venv "$tools" && "$tools/bin/pip" install -q pytest jsonschema numpy opencv-python-headless pillow mcap mcap-ros2-support rosbags foxglove-sdk laspy plyfile pypcd4; }; then
         echo "recordings.sh: rosbags is missing; it needs python3-venv and access to PyPI" >&2
         exit 77
     fi

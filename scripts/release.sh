@@ -14,11 +14,11 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel
-  check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels and the
-            desktop entry
+  check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
+            the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
 
-  --arm64     also the package and the wheel for 64-bit ARM, on x86-64 Debian (root)
+  --arm64     also the package and the wheels for 64-bit ARM, on x86-64 Debian (root)
   --sign KEY  signs SHA256SUMS with this key of GnuPG
 
 The same commit gives the same bytes in any folder, if compilers, libraries and tools have the same versions. Missing tools
@@ -119,6 +119,8 @@ check() {
     cargo deny --locked --config config/deny.toml check
     install_debian desktop-file-validate desktop-file-utils
     desktop-file-validate config/stereod.desktop
+    install_debian appstreamcli appstream
+    appstreamcli validate --no-net config/*.metainfo.xml
     if compgen -G "$out/*.deb" >/dev/null; then
         install_debian lintian lintian
         lintian --fail-on error,warning "$out"/*.deb
@@ -139,7 +141,11 @@ for part in "${parts[@]}"; do
             build_package "$(dpkg --print-architecture)"
             if [[ $arm64 == yes ]]; then build_package arm64 --arm64; fi
             ;;
-        wheel) if [[ $arm64 == yes ]]; then build_wheel --all; else build_wheel; fi ;;
+        wheel)
+            processors=("$(uname -m)")
+            if [[ $arm64 == yes ]]; then processors+=(aarch64); fi
+            build_wheel "${processors[@]/%/-unknown-linux-gnu}"
+            ;;
         check) check ;;
         sums) ;;
     esac

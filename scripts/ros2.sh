@@ -10,7 +10,7 @@ if [ ! -x "$STEREOD_TEST_PROGRAM" ]; then
     exit 1
 fi
 if ! "$tools/bin/python" -c "import cyclonedds, diagnostic_msgs, numpy, PIL, pytest, rclpy, sensor_msgs, std_srvs, stereo_msgs" 2>/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install -q pytest numpy pillow cyclonedds \
+    if ! { "$(scripts/python.sh venv ensurepip)" -m venv "$tools" && "$tools/bin/pip" install -q pytest numpy pillow cyclonedds \
         ros-kilted-rclpy ros-kilted-rmw-fastrtps-cpp ros-kilted-sensor-msgs ros-kilted-stereo-msgs ros-kilted-std-srvs \
         ros-kilted-diagnostic-msgs; }; then
         echo "ros2.sh: rclpy is missing; it needs python3-venv, Python 3.10 to 3.13 and access to PyPI" >&2

@@ -250,7 +250,7 @@ setup_maturin() {
         say "maturin is in $tools"
     elif [[ $check == yes ]]; then
         say "missing: maturin in $tools (the Python package is not tested without it)"
-    elif ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet 'maturin>=1.9,<2'; } 2>/dev/null; then
+    elif ! { "$(scripts/python.sh venv ensurepip)" -m venv "$tools" && "$tools/bin/pip" install --quiet 'maturin>=1.9,<2'; } 2>/dev/null; then
         say "maturin could not be fetched: the Python package will not be tested"
     fi
 }

@@ -3,15 +3,16 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-usage="Usage: scripts/wheel.sh [--all | --test [PROGRAM]]
-  Builds a wheel for Linux on processors like this machine's that runs from glibc 2.28 on (Python 3.10 and newer).
-  --all             Builds one for x86-64 and one for ARM64; Rust's targets for both have to be installed.
+usage="Usage: scripts/wheel.sh [TARGET... | --test [PROGRAM]]
+  Builds wheels (Python 3.10 and newer) for these of Rust's targets, by default for this machine's:
+  {x86_64,aarch64}-unknown-linux-gnu run from glibc 2.28 on, those that end with musl
+  from musl 1.2 on (such a wheel of stereod has not been tried yet).
   --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
                     environment and tests it there. PROGRAM is a stereod whose maps must be the same.
                     WHEEL_FEATURES are Cargo's features; scripts/test.sh names those with which its crates are built."
 case ${1:-} in
     -h | --help) echo "$usage" && exit 0 ;;
-    --test | --all | "") ;;
+    --test | *-linux-* | "") ;;
     *) echo "$usage" >&2 && exit 2 ;;
 esac
 
@@ -19,26 +20,22 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/python-tools
 # Installs the tools that make wheels, once; the wheel itself gets an environment of its own below.
 install_tools() {
-    if [[ ! -x $tools/bin/python ]]; then python3 -m venv "$tools"; fi
+    if [[ ! -x $tools/bin/python ]]; then "$(scripts/python.sh venv ensurepip)" -m venv "$tools"; fi
     "$tools/bin/pip" install --quiet --disable-pip-version-check "$@"
 }
 
 if [[ ${1:-} != --test ]]; then
-    triples=$(rustc -vV | sed -n 's/^host: //p')
-    if [[ ${1:-} == --all ]]; then
-        triples="x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu"
-        for triple in $triples; do
-            [[ -d $(rustc --print target-libdir --target "$triple") ]] && continue
-            echo "wheel.sh: Rust cannot build for $triple yet: rustup target add $triple" >&2 && exit 1
-        done
-    fi
+    if [[ $# -eq 0 ]]; then set -- "$(rustc -vV | sed -n 's/^host: //p')"; fi
+    for triple in "$@"; do
+        [[ -d $(rustc --print target-libdir --target "$triple") ]] || rustup target add "$triple"
+    done
     install_tools 'maturin>=1.9,<2' ziglang
     mkdir -p target/licences
-    scripts/licences.py --package stereod-python >target/licences/crates.txt
+    "$(scripts/python.sh json)" scripts/licences.py --package stereod-python >target/licences/crates.txt
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
-    for triple in $triples; do
-        "$tools/bin/maturin" build --release --zig --compatibility manylinux_2_28 --target "$triple" \
-            --out "$target/wheels"
+    for triple in "$@"; do
+        case $triple in *-musl) oldest=musllinux_1_2 ;; *) oldest=manylinux_2_28 ;; esac
+        "$tools/bin/maturin" build --release --zig --compatibility "$oldest" --target "$triple" --out "$target/wheels"
     done
     ls -l "$target/wheels"
     exit
@@ -49,7 +46,7 @@ rm -rf "$target/wheels-test"
 "$tools/bin/maturin" build --profile dev ${WHEEL_FEATURES:+--features "$WHEEL_FEATURES"} --out "$target/wheels-test"
 environment=$(mktemp -d)
 trap 'rm -rf "$environment"' EXIT
-python3 -m venv "$environment"
+"$(scripts/python.sh venv ensurepip)" -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check \
     "$target"/wheels-test/*.whl pytest mypy opencv-python-headless OpenEXR tifffile matplotlib pillow
 if [[ -n ${2:-} ]]; then STEREOD_TEST_PROGRAM=$(realpath "$2"); export STEREOD_TEST_PROGRAM; fi

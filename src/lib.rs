@@ -71,11 +71,6 @@
 //!                                                                                                             └▶ alignment, statistics
 //! ```
 
-/// Compiles the Rust code of README.md as documentation tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod board;

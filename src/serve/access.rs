@@ -13,7 +13,7 @@ use hyper::header::{AUTHORIZATION, ORIGIN};
 use hyper::{Request, StatusCode};
 
 use super::hosts::Hosts;
-use stereod_core::reading;
+use stereod_core::{files::explain, reading};
 
 const TOKEN_BYTES: usize = 16;
 
@@ -60,7 +60,7 @@ impl Token {
                 options.write(true).create_new(true);
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let written = options.open(path).and_then(|mut file| writeln!(file, "{}", token.0));
-                written.with_context(|| format!("cannot write the token to {shown}"))?;
+                written.map_err(|error| explain(path, &error).context("[serve] token_file"))?;
                 Ok(token)
             }
             Err(error) => Err(error).with_context(|| format!("cannot read the token in {shown}")),

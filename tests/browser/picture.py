@@ -1,4 +1,4 @@
-"""Draws pictures in README from a stereo pair of Middlebury 2014: the live page in docs/images/page.jpg, and the
+"""Draws pictures of the documents from a stereo pair of Middlebury 2014: the live page in docs/images/page.jpg, and the
 window, whose points turn, in docs/images/turning.webp. Needs Xvfb, xdotool and ImageMagick.
 
     STEREOD_TEST_PROGRAM=target/release/stereod target/browser-tools/bin/python tests/browser/picture.py \

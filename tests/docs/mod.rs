@@ -79,7 +79,6 @@ enum Check {
     Commands,
     Settings,
     Python,
-    Rust,
 }
 
 /// Chooses the check for a block by its language, else by its first word. `None`: it is listed in [`SHOWN`].
@@ -97,7 +96,6 @@ fn check_of(document: &str, block: &Block) -> Result<Option<Check>, String> {
         "sh" | "console" => Check::Commands,
         "toml" => Check::Settings,
         "python" => Check::Python,
-        "rust" => Check::Rust,
         _ if is_program => Check::Commands,
         _ if first.starts_with('[') && first.ends_with(']') => Check::Settings,
         _ => return Err("neither a command nor a snippet that is known here; is it listed?".into()),
@@ -268,15 +266,12 @@ impl Scratch {
             }
             // tests/python/test_docs.py and tests/recordings run these examples.
             Some(Check::Python)
-                if ["README.md", "docs/python.md", "docs/recipes.md", "docs/recordings.md"]
+                if ["docs/python.md", "docs/recipes.md", "docs/recordings.md"]
                     .contains(&document) =>
             {
                 Ok(())
             }
             Some(Check::Python) => self.check_python(&block.text),
-            // Rust's own tests compile it: src/lib.rs includes the document.
-            Some(Check::Rust) if document == "README.md" => Ok(()),
-            Some(Check::Rust) => Err("only snippets of README.md are compiled".into()),
         }
     }
 }
