@@ -219,6 +219,21 @@ def test_without_a_calibration_there_are_no_metres(run, open_page, tmp_path):
     assert screen(page).std() > 10
 
 
+def test_each_rig_has_a_tab(run, open_page, tmp_path):
+    still = "videotestsrc is-live=true ! video/x-raw,format=GRAY8,width=320,height=240,framerate=5/1"
+    config = f"[source]\nleft = '{still}'\nright = '{still}'\n[[rig]]\nname = 'front'\n[[rig]]\nname = 'rear'\n"
+    (tmp_path / "rigs.toml").write_text(config)
+    program = run("--config", "rigs.toml", source=[])
+    page = open_page(program.url)
+    assert page.url == program.base + "front/"
+    page.click("#rigs a:text('rear')")
+    page.wait_for_url(program.base + "rear/")
+    wait_for_frame(page)
+    assert page.locator("#rigs a[aria-current]").inner_text() == "rear"
+    # It still has the token.
+    assert page.locator("#tune").is_visible()
+
+
 def test_legend_and_cloud_are_in_metres(program, open_page):
     page = open_page(program.url)
     until(lambda: page.locator("#ticks").inner_text().endswith(f"{300 * 0.12 / 63:.3f} m"))
