@@ -79,6 +79,7 @@ function showRigs({ rigs, rig, source }) {
   const several = rigs.length > 1;
   document.title = "stereod: " + (several ? rigs[rig] + ", " : "") + source;
   show($("rigs"), several);
+  if (!several) return;
   $("rigs").replaceChildren(...rigs.map((name, place) => {
     const link = Object.assign(document.createElement("a"), { textContent: name, href: addressOf(`../${name}/`).href });
     if (place === rig) link.setAttribute("aria-current", "page");
