@@ -158,7 +158,10 @@ fn the_python_that_has_the_modules_is_called() {
     assert_eq!(rich.run("python.sh", &["json"]), (0, "python3\n".into()));
     let (status, said) = poor.run("python.sh", &["json", "no_such_module"]);
     assert_eq!(status, 1, "{said}");
-    assert!(said.contains("json no_such_module") && said.contains("setup.sh --tests --cameras"), "{said}");
+    assert!(
+        said.contains("json no_such_module") && said.contains("setup.sh --tests --cameras"),
+        "{said}"
+    );
 }
 
 #[test]
