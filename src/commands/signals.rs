@@ -69,8 +69,8 @@ fn stop_or_exit(signal: i32, stop: &Switch) {
 pub type Reload = Box<dyn Fn() + Send>;
 
 /// Installs the handlers: the first signal sets `control.stop` and closes the window, and one that
-/// comes at least half a second later exits. SIGHUP calls `reload`, if given. Called once in a
-/// process.
+/// comes at least half a second later exits. SIGHUP calls `reload`, if given. Each of several
+/// runs in a process calls it for itself.
 pub fn stop_on_signals(
     control: &Control,
     window: Option<Remote>,

@@ -75,7 +75,7 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
     };
     let Run { state, live } = match place {
         Place::Run(run) => run,
-        Place::Waits if is_page(path) => return of_page(path),
+        Place::Waits if site.access.token.is_some() && is_page(path) => return of_page(path),
         Place::Waits => {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "this rig has not started yet\n".into());
         }

@@ -68,7 +68,7 @@ impl Runs {
                     return Place::Root;
                 };
                 let query = request.uri().query().map(|query| format!("?{query}"));
-                // What is left of a valid address is one.
+                // The rest of a valid address is a valid one.
                 let below = format!("/{rest}{}", query.unwrap_or_default()).parse::<Uri>();
                 *request.uri_mut() = below.unwrap_or_default();
                 number

@@ -163,6 +163,10 @@ fn the_rigs_share_a_server() {
         let to = answer.headers().get("location").map(|to| to.to_str().unwrap().to_owned());
         (answer.status().as_u16(), to, answer.body_mut().read_to_string().unwrap())
     };
+    // The first rig starts the server, and the other follows.
+    wait_until("both rigs", || {
+        !get(&format!("http://{host}/healthz")).2.contains("not started yet")
+    });
     for (path, to) in [("", "/front/"), ("rear", "/rear/"), ("?token=a", "/front/?token=a")] {
         let (status, location, _) = get(&format!("http://{host}/{path}"));
         assert_eq!((status, location.as_deref()), (307, Some(to)), "{path}");

@@ -102,7 +102,7 @@ impl Served {
     }
 }
 
-/// What a server shows of a rig.
+/// The part of a server that shows one rig.
 struct Seen {
     served: Arc<Served>,
     rig: usize,
