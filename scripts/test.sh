@@ -119,7 +119,7 @@ else
     await
     # First this one, because they share a virtual environment.
     check "recordings of other programs" scripts/recordings.sh
-    beside "live page in Chromium" scripts/browser.sh
+    check "live page in Chromium" scripts/browser.sh
 fi
 if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
 
@@ -138,7 +138,6 @@ if [[ -n $no_cameras ]]; then
 else
     check "simulated cameras" simulated_cameras
 fi
-await
 
 # Adds up Cargo's closing lines: "test result: ok. 12 passed; 0 failed; 0 ignored; ...".
 count() {

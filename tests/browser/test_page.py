@@ -767,7 +767,7 @@ def test_viewers_are_listed_and_closed(program, open_page):
 def test_the_end_of_a_recording_is_told(run, open_page):
     program = run(frames=90)
     page = open_page(program.url)
-    until(lambda: page.locator("#state").inner_text() == "Ended", 30)
+    until(lambda: page.locator("#state").inner_text() == "Ended", 120)
     words = "The run has ended after 90 pairs. This page does not connect again by itself."
     until(lambda: banners(page) == [words])
     assert page.locator("#retry").is_visible() and program.process.wait(20) == 0
