@@ -122,11 +122,6 @@ impl<S: Schema> Loaded<S> {
     pub fn files(&self) -> &[PathBuf] {
         &self.layers.files
     }
-
-    /// Returns the names of all rigs of the file.
-    pub fn rigs(&self) -> impl Iterator<Item = &str> {
-        self.layers.rigs.iter().map(|rig| &*rig.name)
-    }
 }
 
 /// A key of `[matching]` with a value that makes the engine faster, as on the command line.
@@ -142,7 +137,7 @@ pub struct Layers<S> {
     mistakes: Vec<String>,
     /// The configuration files so far.
     files: Vec<PathBuf>,
-    rigs: Vec<Rig>,
+    rigs: Vec<rigs::Rig>,
     /// The name of the rig whose values are in effect.
     rig: Option<String>,
     /// The number of disparities chosen for `auto`.
@@ -153,20 +148,6 @@ pub struct Layers<S> {
     /// Grey level from which images are white.
     white: u8,
 }
-
-/// A `[[rig]]`: section, key and value of all that it sets for itself.
-#[derive(Clone, Debug)]
-struct Rig {
-    name: String,
-    place: Origin,
-    values: Vec<(String, String, Value, Origin)>,
-}
-
-/// The key of a file below which its rigs are listed.
-const RIG: &str = "rig";
-
-/// Stands for the name of a rig in its texts.
-const RIG_NAME: &str = "{rig}";
 
 impl<S: Schema> Default for Layers<S> {
     fn default() -> Self {
@@ -253,7 +234,7 @@ impl<S: Schema> Layers<S> {
             }
             let name = section.get_ref().as_ref();
             let value = values.remove(name).expect(SAME_KEYS);
-            if name == RIG && !S::OF_RIGS.is_empty() {
+            if name == rigs::RIG && !S::OF_RIGS.is_empty() {
                 self.put_rigs(content, value, &at);
                 continue;
             }
@@ -290,83 +271,6 @@ impl<S: Schema> Layers<S> {
         };
         self.mistakes.push(format!("{}: {mistake}", at(section.span())));
         Vec::new()
-    }
-
-    /// Keeps what each rig sets for itself.
-    fn put_rigs(
-        &mut self,
-        places: &Spanned<DeValue<'_>>,
-        values: Value,
-        at: &dyn Fn(Range<usize>) -> Origin,
-    ) {
-        let (Some(places), Value::Array(values)) = (places.get_ref().as_array(), values) else {
-            let place = at(places.span());
-            self.mistakes.push(format!("{place}: begin each rig with a line [[rig]]"));
-            return;
-        };
-        for (place, values) in places.iter().zip(values) {
-            let (Some(sections), Value::Table(mut values)) = (place.get_ref().as_table(), values)
-            else {
-                self.mistakes.push(format!("{}: begin each rig with [[rig]]", at(place.span())));
-                continue;
-            };
-            let mut rig = Rig { name: String::new(), place: at(place.span()), values: Vec::new() };
-            for (section, content) in in_order(sections) {
-                let name = section.get_ref().as_ref();
-                let value = values.remove(name).expect(SAME_KEYS);
-                match value {
-                    Value::String(text) if name == "name" => rig.name = text,
-                    _ if schema::check_section::<S>(name).is_ok()
-                        && !S::OF_RIGS.contains(&name) =>
-                    {
-                        self.mistakes.push(format!(
-                            "{}: [{name}] holds for all rigs: write it above the first [[rig]]",
-                            at(section.span())
-                        ));
-                    }
-                    value => {
-                        for (key, value, origin) in self.keys_of(section, content, value, at) {
-                            if let Some(value) = self.checked(name, &key, value, &origin) {
-                                rig.values.push((name.to_owned(), key, value, origin));
-                            }
-                        }
-                    }
-                }
-            }
-            let is_taken = self.rigs.iter().any(|other| other.name == rig.name);
-            if is_taken || !is_name_of_rig(&rig.name) {
-                self.mistakes.push(format!(
-                    "{}: a [[rig]] needs a `name` of its own: 1 to 32 letters, digits, - and _",
-                    at(place.span())
-                ));
-            }
-            self.rigs.push(rig);
-        }
-    }
-
-    /// Lays the values of this rig of the file over those of all rigs.
-    pub fn rig(&mut self, name: &str) {
-        let Some(Rig { name, place, values }) =
-            self.rigs.iter().find(|rig| rig.name == name).cloned()
-        else {
-            let there_are = match &self.rigs[..] {
-                [] => "the configuration file has no [[rig]]".to_owned(),
-                rigs => format!("rigs: {}", join(rigs.iter().map(|rig| &*rig.name))),
-            };
-            self.mistakes.push(format!("unknown rig `{name}`; {there_are}"));
-            return;
-        };
-        for &(section, key, value) in S::RIG_DEFAULTS {
-            if let Entry::Vacant(origin) = self.origins.entry(dotted(section, key)) {
-                origin.insert(place.clone());
-                self.insert(section, key, value.into());
-            }
-        }
-        for (section, key, value, origin) in values {
-            self.insert(&section, &key, value);
-            self.origins.insert(dotted(&section, &key), origin);
-        }
-        self.rig = Some(name);
     }
 
     /// Returns the message on `name = ...` where a section is expected.
@@ -496,7 +400,7 @@ impl<S: Schema> Layers<S> {
         }
         self.apply_preset();
         if let Some(name) = &self.rig {
-            put_name(&mut self.table, name);
+            rigs::put_name(&mut self.table, name);
         }
         let layers = self.clone();
         let mut values = self.table;
@@ -608,22 +512,6 @@ fn resolve<S: Schema>(values: &mut Table) -> &'static str {
     cost.name
 }
 
-/// Puts the name of a rig into all texts that ask for it.
-fn put_name(values: &mut Table, rig: &str) {
-    let sections = values.iter_mut().filter_map(|(_, section)| section.as_table_mut());
-    for (_, value) in sections.flatten() {
-        if let Value::String(text) = value {
-            *text = text.replace(RIG_NAME, rig);
-        }
-    }
-}
-
-/// Reports whether a text can be a part of addresses, names of files and coordinate frames.
-fn is_name_of_rig(name: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    (1..=32).contains(&name.len()) && name.bytes().all(is_part)
-}
-
 const SAME_KEYS: &str = "both readings of a file hold the same keys";
 
 fn in_order<'a, 'i>(
@@ -648,3 +536,4 @@ pub fn variable(section: &str, key: &str) -> String {
 }
 
 mod live;
+mod rigs;
