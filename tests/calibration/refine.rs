@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use nalgebra::{Rotation3, Vector3};
 use stereod_core::calibration::format::{self, Format, Report};
 use stereod_core::calibration::{Rectifier, StereoCalibration};
 
 use super::*;
+use crate::common::outcome::{ended, outcome_of, wait_until};
 
 /// Copies the recording into a folder as `l.mp4` and `r.mp4`.
 fn recording(folder: &Path) -> Option<StereoCalibration> {
@@ -100,4 +102,70 @@ fn what_cannot_be_refined_is_told() {
     let (status, _, stderr) = outcome(stereod(&blank).current_dir(folder.path()));
     assert!(status == 1 && stderr.contains("too few points in common"), "{status} {stderr}");
     assert!(!folder.path().join("out.toml").exists());
+}
+
+/// A live camera that shows the first image of a recording for ever.
+fn still(video: &str) -> String {
+    format!(
+        "filesrc location={video} ! decodebin ! videoconvert ! imagefreeze is-live=true ! \
+         video/x-raw,framerate=10/1"
+    )
+}
+
+/// Returns the rotations that a live run reports, and what it said. `until` is waited for.
+fn live(folder: &Path, calibration: &str, limit: &str, until: &str) -> (Value, String) {
+    let (left, right) = (still("l.mp4"), still("r.mp4"));
+    let limit = format!("alignment.refine_deg={limit}");
+    let mut command = stereod(&["run", "--headless", "--left", &left, "--right", &right]);
+    command.args(["--calibration", calibration, "-d", "16", "--stats", "s.json", "--set", &limit]);
+    command.args(["--set", "matching.paths=0", "--set", "matching.prior=0"]);
+    let log = folder.join("log");
+    let said = || fs::read_to_string(&log).unwrap();
+    command.stdout(Stdio::null());
+    let log_file = fs::File::create(&log).unwrap();
+    let child = command.current_dir(folder).stderr(log_file).spawn().unwrap();
+    wait_until(until, || said().contains(until));
+    // SAFETY: the process is our child and not yet waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    let (status, ..) = outcome_of(ended(child));
+    assert_eq!(status, 0, "{}", said());
+    let text = fs::read_to_string(folder.join("s.json")).unwrap();
+    let statistics: Value = serde_json::from_str(&text).unwrap();
+    (statistics["alignment"]["refined_deg"].clone(), said())
+}
+
+#[test]
+fn a_live_run_turns_a_bumped_camera_back_within_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(good) = recording(folder.path()) else { return };
+    write(&good, &folder.path().join("good.toml"));
+    let (best, _) = refined(folder.path(), "good.toml", "best.toml");
+    write(&bumped(&best, [0.6, 0.0, -0.5]), &folder.path().join("bumped.toml"));
+    let (turned, said) = live(folder.path(), "bumped.toml", "2", "rows aligned again");
+    assert_eq!(said.matches("calibration refined").count(), 1, "{said}");
+    let turned: Vec<_> = turned.as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
+    // The rectified frame is nearly that of the camera; yaw shows little in one picture.
+    assert!((turned[0] + 0.6).abs() < 0.05 && (turned[2] - 0.5).abs() < 0.05, "{turned:?} {said}");
+
+    let (turned, said) = live(folder.path(), "bumped.toml", "0.4", "refine_deg allows 0.4");
+    assert!(turned.is_null() && !said.contains("calibration refined"), "{said}");
+}
+
+#[test]
+fn the_calibration_of_a_recording_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(good) = recording(folder.path()) else { return };
+    write(&good, &folder.path().join("good.toml"));
+    let run = ["run", "--headless", "--frames", "1", "-d", "16", "--set", "alignment.refine_deg=1"];
+    for (source, words) in [
+        (
+            &["--left", "l.mp4", "--right", "r.mp4", "--calibration", "good.toml"][..],
+            "calibration refine`",
+        ),
+        (&["--demo"], "there is no calibration of raw pictures"),
+    ] {
+        let (status, _, said) =
+            outcome(stereod(&[&run, source].concat()).current_dir(folder.path()));
+        assert!(status == 0 && said.contains(words), "{status} {said}");
+    }
 }

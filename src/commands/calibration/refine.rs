@@ -4,14 +4,12 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::SystemTime;
 
-use anyhow::{Context, anyhow};
-use nalgebra::{Rotation3, Vector3};
-
 use crate::cli::calibration::RefineArgs;
 use crate::commands::prepare::rig::Cameras;
 use crate::commands::{Error, inputs, load, print, progress_bar, signals};
-use crate::observe::alignment::rotation::{Turn, measure_turn};
+use crate::observe::alignment::rotation::{NAMES, Turn, measure_turn};
 use crate::telemetry::logs;
+use anyhow::{Context, anyhow};
 use stereod_core::calibration::format::{self, Format, Report};
 use stereod_core::calibration::{Rectifier, StereoCalibration};
 use stereod_core::control::Control;
@@ -26,13 +24,6 @@ const ROUNDS: usize = 5;
 
 /// A step below this angle in radians (0.006 degrees) ends the rounds.
 const SETTLED: f64 = 1e-4;
-
-/// Largest standard deviation of an angle in radians (0.06 degrees), and of the focal length's excess, that
-/// counts as determined.
-const DETERMINED: f64 = 1e-3;
-
-/// Names of the terms of a [`Turn`].
-const NAMES: [&str; 4] = ["pitch", "yaw", "roll", "focal length"];
 
 pub(super) fn run(args: &RefineArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
@@ -121,20 +112,18 @@ fn refine(before: &StereoCalibration, pairs: &[StereoPair]) -> anyhow::Result<Re
     for round in 0..ROUNDS {
         let mut turn = measured(&calibration, pairs)?;
         if round == 0 {
-            let sd = |i: usize| turn.covariance[(i, i)].sqrt();
-            held = [0, 1, 2, 3].map(|i| sd(i).is_nan() || sd(i) >= DETERMINED);
+            held = turn.undetermined();
         }
         for i in (0..4).filter(|&i| held[i]) {
             turn.hold(i);
         }
         let last = turn.clone();
         let first = first.get_or_insert(turn);
-        let [x, y, z, focal] = last.terms.into();
-        if Vector3::new(x, y, z).norm().max(focal.abs()) < SETTLED || round == ROUNDS - 1 {
+        if last.terms.xyz().norm().max(last.terms[3].abs()) < SETTLED || round == ROUNDS - 1 {
             let first = first.clone();
             return Ok(Refined { calibration, first, last, terms, held });
         }
-        calibration = corrected(&calibration, &last)?;
+        calibration = StereoCalibration { rectification: None, ..last.correct(&calibration)? };
         terms.iter_mut().zip(last.terms.iter()).for_each(|(sum, term)| *sum += term);
     }
     unreachable!("the last round returns")
@@ -152,21 +141,6 @@ fn measured(calibration: &StereoCalibration, pairs: &[StereoPair]) -> anyhow::Re
             pairs.len()
         )
     })
-}
-
-/// Turns the right camera about its own centre, and scales its focal lengths.
-fn corrected(calibration: &StereoCalibration, turn: &Turn) -> anyhow::Result<StereoCalibration> {
-    let [x, y, z, focal] = turn.terms.into();
-    let rectified = calibration.rectified(None)?.right.rotation;
-    let turned = Rotation3::new(Vector3::new(x, y, z)).into_inner();
-    let by = rectified.transpose() * turned * rectified;
-    let mut corrected = StereoCalibration {
-        rotation: by * calibration.rotation,
-        translation: by * calibration.translation,
-        ..calibration.clone()
-    };
-    corrected.right.focal.iter_mut().for_each(|own| *own *= 1.0 + focal);
-    Ok(corrected)
 }
 
 impl Refined {

@@ -332,6 +332,7 @@ mod tests {
             let rig = Rig {
                 pairs: engine::PairSpec::rectified(320, 160),
                 calibrated: false,
+                calibration: None,
                 aligner: None,
             };
             let mut measured = 0;

@@ -46,6 +46,8 @@ pub struct Rig {
     pub pairs: PairSpec,
     /// Set if a calibration was given, by which the images are or come rectified.
     pub calibrated: bool,
+    /// The calibration of raw images with the rectification in use; `None` if they are not rectified here.
+    pub calibration: Option<StereoCalibration>,
     /// Turns maps into the depth that a third camera sees, if one is given.
     pub aligner: Option<Arc<Aligner>>,
 }
@@ -185,7 +187,7 @@ impl<'a> Cameras<'a> {
             let geometry = self.by_numbers(size).or(self.demo);
             let pairs = PairSpec { size, rectifier: None, geometry };
             let aligner = self.aligner(geometry, &Matrix3::identity(), None)?;
-            return Ok(Rig { pairs, calibrated: false, aligner });
+            return Ok(Rig { pairs, calibrated: false, calibration: None, aligner });
         }
         let (calibration, file) = self.calibration_for(sizes)?;
         let alpha = self.settings.alpha.filter(|_| self.have_calibration());
@@ -200,7 +202,7 @@ impl<'a> Cameras<'a> {
             }
             let pairs = PairSpec { size, rectifier: None, geometry };
             let aligner = self.aligner(geometry, &Matrix3::identity(), Some(&calibration.left))?;
-            return Ok(Rig { pairs, calibrated: true, aligner });
+            return Ok(Rig { pairs, calibrated: true, calibration: None, aligner });
         }
         if let Some(names) = &self.rectified {
             return Err(Error::usage(format!(
@@ -208,18 +210,25 @@ impl<'a> Cameras<'a> {
                  already: leave it out, or give the rectified.toml of that folder"
             )));
         }
-        let rectifier = Rectifier::new(&calibration, alpha)
+        let rectified = calibration.rectified(alpha).map(|rectification| {
+            let rotation = rectification.left.rotation;
+            let rectification = Some(rectification);
+            (StereoCalibration { rectification, ..calibration }, rotation)
+        });
+        let (calibration, rotation) =
+            rectified.with_context(|| file.clone()).map_err(Error::Usage)?;
+        let rectifier = Rectifier::new(&calibration, None)
             .with_context(|| file.clone())
             .map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
-        let rotation = calibration.rectified(alpha).map_err(anyhow::Error::new)?.left.rotation;
         let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left))?;
         tracing::info!(
             "rectifying: focal length {:.1} px, baseline {:.1} mm",
             geometry.focal_px,
             geometry.baseline_m * 1e3
         );
-        Ok(Rig { pairs: PairSpec::raw(Arc::new(rectifier)), calibrated: true, aligner })
+        let pairs = PairSpec::raw(Arc::new(rectifier));
+        Ok(Rig { pairs, calibrated: true, calibration: Some(calibration), aligner })
     }
 
     /// Returns the cameras by the focal length and the baseline of the settings.

@@ -85,7 +85,8 @@ impl Session {
         let colouring = LiveColouring::new(settings.colouring(loaded.params.range, geometry));
         control.suspend_recording.set(settings.output.on_demand);
         let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
-        let observations = Observations::start(&loaded, &info, &rig, warnings, &mut sinks);
+        let observations =
+            Observations::start(&loaded, &info, &rig, warnings, &requests, &mut sinks);
         let pace = settings.source.pace;
         let realtime = matches!((pace, watched), (Pace::Realtime, _) | (Pace::Auto, true));
         let opened = Opened {

@@ -17,6 +17,7 @@ mod monitor;
 pub mod observer;
 mod planes;
 mod recent;
+pub mod refiner;
 pub mod rotation;
 mod search;
 mod verdict;

@@ -66,6 +66,8 @@ pub struct State {
     pub largest_px: f64,
     /// Range of the row error at the centre, in pixels, if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
+    /// Rotation of the right camera about x, y and z by which the run has refined its calibration, in degrees.
+    pub refined_deg: Option<[f64; 3]>,
 }
 
 /// Alignment of the views for the report of a run.
@@ -82,6 +84,9 @@ pub struct Summary {
     pub largest_row_error_px: Option<f64>,
     /// Smallest and largest `shift_px` if the rows have wandered.
     pub wandered_px: Option<[f64; 2]>,
+    /// Rotation of the right camera about x (pitch), y (yaw) and z (roll), in degrees, by which the run has
+    /// refined its calibration.
+    pub refined_deg: Option<[f64; 3]>,
     /// Row error at the centre, in pixels; positive if the right image is lower.
     pub shift_px: Option<f64>,
     /// Roll of the right image relative to the left one, in degrees, clockwise.
@@ -108,6 +113,7 @@ impl State {
             row_error_px: of(3, |seen| seen.row_error_px),
             largest_row_error_px: self.measurement.map(|_| (self.largest_px * 1e3).round() / 1e3),
             wandered_px: self.wandered_px.map(|ends| ends.map(|end| (end * 1e3).round() / 1e3)),
+            refined_deg: self.refined_deg.map(|axes| axes.map(|angle| (angle * 1e4).round() / 1e4)),
             shift_px: of(3, |seen| seen.shift_px),
             roll_deg: of(4, |seen| seen.roll_deg),
             scale: of(5, |seen| seen.scale),
@@ -139,6 +145,9 @@ impl fmt::Display for Summary {
         }
         if let Some([low, high]) = self.wandered_px {
             write!(f, ", and have wandered from {low:.1} to {high:.1} px")?;
+        }
+        if let Some([x, y, z]) = self.refined_deg {
+            write!(f, "; the right camera was turned by {x:+.2}, {y:+.2}, {z:+.2} degrees")?;
         }
         Ok(())
     }

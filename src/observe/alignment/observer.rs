@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::observe::Observer;
+use crate::observe::alignment::refiner::Refiner;
 use crate::observe::alignment::{
     Event, Limits, Measurement, Monitor, Options, State, WIDE_ROWS, measure,
 };
@@ -36,15 +37,23 @@ pub struct AlignmentObserver {
     warnings: Warnings,
     /// `None` after a panic in a measurement.
     monitor: Option<Monitor>,
+    /// Set if the calibration is refined during the run.
+    refiner: Option<Refiner>,
     /// Time of the last measured pair, and its time in the stream.
     taken: Option<(Instant, Duration)>,
 }
 
 impl AlignmentObserver {
-    pub fn new(options: Options, limits: Limits, shared: Shared, warnings: Warnings) -> Self {
+    pub fn new(
+        options: Options,
+        limits: Limits,
+        shared: Shared,
+        refiner: Option<Refiner>,
+        warnings: Warnings,
+    ) -> Self {
         let monitor = Some(Monitor::new(limits));
         let limits = Arc::new(Mutex::new(limits));
-        Self { options, limits, shared, warnings, monitor, taken: None }
+        Self { options, limits, shared, warnings, monitor, refiner, taken: None }
     }
 
     fn take(&mut self, frame: &Matched, measure: Measure) {
@@ -59,8 +68,8 @@ impl AlignmentObserver {
         self.taken = Some((now, at));
         self.options.range = Some(frame.disparity.range());
         let (limits, options) = (*locked(&self.limits), self.options);
-        self.watch(|monitor| {
-            let pair = &frame.pair;
+        let pair = &frame.pair;
+        self.watch(|monitor, refiner| {
             monitor.set_limits(limits);
             let mut measurement = measure(&pair.left, &pair.right, &options);
             if measurement.is_none_or(|seen| !limits.can_rely_on(&seen)) {
@@ -69,14 +78,19 @@ impl AlignmentObserver {
             }
             let ms = now.elapsed().as_secs_f64() * 1e3;
             tracing::trace!("alignment of pair {}: {measurement:?}, {ms:.1} ms", pair.sequence);
-            monitor.feed(at, measurement)
+            let event = monitor.feed(at, measurement);
+            if let Some(refiner) = refiner {
+                refiner.take(monitor.state().verdict, pair);
+            }
+            event
         });
     }
 
     /// Shares and logs the result of `work`. A panic in it ends the observation, not the run.
-    fn watch(&mut self, work: impl FnOnce(&mut Monitor) -> Option<Event>) {
+    fn watch(&mut self, work: impl FnOnce(&mut Monitor, Option<&mut Refiner>) -> Option<Event>) {
         let Some(monitor) = &mut self.monitor else { return };
-        match thread::guarded("the alignment thread", || work(monitor)) {
+        let refiner = self.refiner.as_mut();
+        match thread::guarded("the alignment thread", || work(monitor, refiner)) {
             Ok(event) => {
                 *locked(&self.shared) = monitor.state();
                 match event {
@@ -103,7 +117,7 @@ impl Observer for AlignmentObserver {
     }
 
     fn finish(&mut self) {
-        self.watch(Monitor::finish);
+        self.watch(|monitor, _| monitor.finish());
     }
 }
 
@@ -122,7 +136,8 @@ mod tests {
     }
 
     fn observer(shared: Shared) -> AlignmentObserver {
-        AlignmentObserver::new(Options::default(), Limits::default(), shared, Warnings::default())
+        let (options, limits) = (Options::default(), Limits::default());
+        AlignmentObserver::new(options, limits, shared, None, Warnings::default())
     }
 
     fn aligned(_: &Image, _: &Image, options: &Options) -> Option<Measurement> {

@@ -8,7 +8,7 @@ use crate::settings::Size;
 use crate::telemetry::logs;
 use stereod_core::frame::DisparityRange;
 use stereod_core::settings::row::Integer::U64;
-use stereod_core::settings::row::Plain::{Real, Switch, Whole};
+use stereod_core::settings::row::Plain::{Real, Switch, Text, Whole};
 use stereod_core::settings::row::{Kind, Row};
 use stereod_io::source::demo::DemoOptions;
 
@@ -17,6 +17,7 @@ use stereod_io::source::demo::DemoOptions;
 pub struct Alignment {
     pub check: bool,
     pub warn_px: f64,
+    pub refine_deg: Option<f64>,
 }
 
 pub(in crate::settings) const ALIGNMENT: &[Row] = &[
@@ -32,6 +33,17 @@ pub(in crate::settings) const ALIGNMENT: &[Row] = &[
         .help("Row error in pixels (root mean square over the image) above which to warn, 0.1 to 100.")
         .more("Matching suffers from about 1 px on; good rigs stay below 0.5.")
         .live(),
+    Row::real("refine_deg", Text("off"), [0.01, 10.0])
+        .or(&["off"])
+        .unit("degrees")
+        .help(
+            "Turn the right camera of the calibration while a live run goes on, once the rows certainly differ, \
+             by at most this many degrees in all.",
+        )
+        .more(
+            "For rigs that are bumped or that warp. Each turn is logged with its standard deviations; the \
+             rectified cameras and the calibration file stay as they are. Needs `check`.",
+        ),
 ];
 
 impl Alignment {

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::requests::Requests;
 use crate::commands::prepare::ranging::small_matcher;
 use crate::commands::prepare::rig::Rig;
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
+use crate::observe::alignment::refiner::Refiner;
 use crate::observe::alignment::{Options, State, Verdict};
 use crate::observe::exposure::{self, Exposure, ExposureObserver};
 use crate::observe::known::KnownObserver;
@@ -28,6 +30,8 @@ const SKEW_CLASSES_US: [u64; 12] =
 pub struct Observations {
     accuracy: SharedAccuracy,
     alignment: Option<(alignment::Shared, SharedLimits)>,
+    /// Rotation by which the calibration was refined, in degrees about x, y and z.
+    refined_deg: Mutex<Option<[f64; 3]>>,
     /// The range that would suffice, if the candidate disparities do not.
     pub too_few: range::Shared,
     exposure: exposure::Shared,
@@ -42,6 +46,7 @@ impl Observations {
         info: &SourceInfo,
         rig: &Rig,
         warnings: Warnings,
+        requests: &Requests,
         sinks: &mut Vec<Box<dyn Sink>>,
     ) -> Self {
         let (settings, range) = (&loaded.settings, loaded.params.range);
@@ -68,8 +73,9 @@ impl Observations {
                 rig.farthest_px(),
                 rig.rows_if_exchanged(),
             );
-            let observer =
-                AlignmentObserver::new(options, limits, shared.clone(), warnings.clone());
+            let refiner = refiner(loaded, info, rig, requests);
+            let (shown, told) = (shared.clone(), warnings.clone());
+            let observer = AlignmentObserver::new(options, limits, shown, refiner, told);
             let limits = observer.limits.clone();
             checks.push(Box::new(observer));
             (shared, limits)
@@ -90,7 +96,8 @@ impl Observations {
                 sinks.push(Box::new(Observers { name, newest_only, list }));
             }
         }
-        Self { accuracy, alignment, too_few, exposure, map_metrics, moment, warnings }
+        let refined_deg = Mutex::default();
+        Self { accuracy, alignment, refined_deg, too_few, exposure, map_metrics, moment, warnings }
     }
 
     /// Errors so far; `None` if the truth is not known.
@@ -104,6 +111,7 @@ impl Observations {
         if locked(&self.moment).is_some() {
             state.verdict = Verdict::OtherMoment;
         }
+        state.refined_deg = *locked(&self.refined_deg);
         Some(state)
     }
 
@@ -119,7 +127,36 @@ impl Observations {
         }
     }
 
+    /// Notes the rotation by which the calibration was refined since the start, in degrees.
+    pub fn refined_by(&self, degrees: [f64; 3]) {
+        *locked(&self.refined_deg) = Some(degrees);
+    }
+
     pub fn map_metrics(&self) -> MapMetrics {
         locked(&self.map_metrics).clone()
     }
+}
+
+/// Returns the refiner of the calibration if the settings ask for it. Recordings are not refined, so that their
+/// maps do not depend on the speed of the machine.
+fn refiner(loaded: &Loaded, info: &SourceInfo, rig: &Rig, requests: &Requests) -> Option<Refiner> {
+    loaded.settings.alignment.refine_deg?;
+    let geometry = match (&rig.calibration, rig.pairs.geometry) {
+        (Some(_), Some(geometry)) if info.live => geometry,
+        (None, _) | (_, None) => {
+            tracing::warn!(
+                "alignment.refine_deg has no effect: there is no calibration of raw pictures (--calibration)"
+            );
+            return None;
+        }
+        _ => {
+            tracing::warn!(
+                "alignment.refine_deg has no effect on recordings: `stereod calibration refine` refines their \
+                 calibration"
+            );
+            return None;
+        }
+    };
+    let requests = requests.clone();
+    Some(Refiner::new(geometry, move |turn| requests.refine(turn)))
 }

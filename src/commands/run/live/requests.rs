@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::observe::alignment::rotation::Turn;
 use crate::viewer::{Ask, RequestId, Wish};
 use stereod_core::thread::locked;
 
@@ -17,6 +18,7 @@ pub struct Requests(Arc<(Mutex<Waiting>, Condvar)>);
 struct Waiting {
     close: bool,
     reload: bool,
+    turn: Option<Turn>,
     reset: Vec<RequestId>,
     // Changes come before a file, which must hold the newest values.
     changes: Vec<Change>,
@@ -35,6 +37,8 @@ pub enum Request {
     Close,
     /// Read the configuration again.
     Reload,
+    /// Refine the calibration by this turn of the right camera.
+    Refine(Turn),
     /// Return to the values of the configuration.
     Reset(Vec<RequestId>),
     /// Change settings, in this order.
@@ -48,7 +52,7 @@ impl Request {
         match self {
             Request::Reset(ids) => ids.clone(),
             Request::Change(changes) => changes.iter().flat_map(|it| it.ids.clone()).collect(),
-            Request::Close | Request::Reload | Request::Write(_) => Vec::new(),
+            Request::Close | Request::Reload | Request::Refine(_) | Request::Write(_) => Vec::new(),
         }
     }
 }
@@ -82,6 +86,8 @@ impl Waiting {
             Some(Request::Close)
         } else if mem::take(&mut self.reload) {
             Some(Request::Reload)
+        } else if let Some(turn) = self.turn.take() {
+            Some(Request::Refine(turn))
         } else if !self.reset.is_empty() {
             Some(Request::Reset(mem::take(&mut self.reset)))
         } else if !self.changes.is_empty() {
@@ -99,6 +105,10 @@ impl Requests {
 
     pub fn reload(&self) {
         self.change(|waiting| waiting.reload = true);
+    }
+
+    pub fn refine(&self, turn: Turn) {
+        self.change(|waiting| waiting.turn = Some(turn));
     }
 
     pub fn close(&self) {

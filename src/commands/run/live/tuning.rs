@@ -11,19 +11,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use nalgebra::Vector3;
 
 use super::changes::carry_out;
 use super::handles::Handles;
 use super::requests::Request;
 use super::service;
 use crate::cli::RunArgs;
+use crate::commands::prepare::rig::Rig;
 use crate::commands::run::knobs::knobs;
 use crate::commands::{Error, read, told};
+use crate::observe::alignment::rotation::Turn;
 use crate::settings::row;
 use crate::settings::{self, Loaded};
 use crate::telemetry::logs;
 use crate::viewer::{RequestId, Tuned};
-use stereod_core::engine;
+use stereod_core::calibration::Rectifier;
+use stereod_core::engine::{self, PairSpec};
 use stereod_core::files;
 use stereod_core::playback::Move;
 use stereod_core::redact::holds_secret;
@@ -46,8 +50,9 @@ impl Tuner {
         let loaded = handles.loaded();
         let handles = handles.clone();
         let since = Cell::new(Instant::now());
-        let worker =
-            Worker { handles: handles.clone(), configured: loaded.clone(), told: loaded, since };
+        let (configured, told, rig) = (loaded.clone(), loaded, handles.rig.clone());
+        let turned = Vector3::zeros();
+        let worker = Worker { handles: handles.clone(), configured, told, since, rig, turned };
         let thread = thread::spawn(
             "tuner",
             move || worker.work(),
@@ -77,6 +82,10 @@ struct Worker {
     /// Settings as they were last logged.
     told: Loaded,
     since: Cell<Instant>,
+    /// The rig with the calibration in effect.
+    rig: Rig,
+    /// Rotation in degrees by which it was refined.
+    turned: Vector3<f64>,
 }
 
 impl Worker {
@@ -103,6 +112,11 @@ impl Worker {
     fn fulfil(&mut self, request: Option<Request>) -> Option<Duration> {
         match request {
             Some(Request::Reload) => service::reloading(|| self.reload()),
+            Some(Request::Refine(turn)) => {
+                if let Err(error) = self.refine(turn) {
+                    tracing::error!("the calibration stays as it was: {}", told(&error));
+                }
+            }
             Some(Request::Reset(ids)) => {
                 let reset = self.reset();
                 self.answer(ids, reset);
@@ -245,7 +259,7 @@ impl Worker {
             bail!("the range of disparities cannot change: {why}");
         }
         if next.params != now.params {
-            self.replace_engine(&next)?;
+            self.replace_engine(&next, &self.rig.pairs)?;
         }
         let settings = &next.settings;
         let geometry = self.handles.rig.pairs.geometry.as_ref();
@@ -256,15 +270,49 @@ impl Worker {
         Ok(changes)
     }
 
-    fn replace_engine(&self, next: &Loaded) -> anyhow::Result<()> {
-        let Handles { rig, choice, swap, progress, control, is_movable, .. } = &*self.handles;
+    /// Turns the right camera of the calibration, unless it is too far from that of the file.
+    fn refine(&mut self, mut turn: Turn) -> anyhow::Result<()> {
+        let loaded = self.handles.loaded();
+        let (Some(limit), Some(before)) =
+            (loaded.settings.alignment.refine_deg, &self.rig.calibration)
+        else {
+            return Ok(());
+        };
+        let undetermined = turn.undetermined();
+        // A bump does not change the focal length.
+        (0..4).filter(|&i| i == 3 || undetermined[i]).for_each(|i| turn.hold(i));
+        let turned = self.turned + turn.degrees();
+        if turned.norm() > limit {
+            bail!(
+                "by the rows, the right camera has turned by {turn}, in all {:.2} degrees, and \
+                 alignment.refine_deg allows {limit}; check the mounting, and calibrate anew (stereod calibrate)",
+                turned.norm()
+            );
+        }
+        let calibration = turn.correct(before)?;
+        let pairs = PairSpec::raw(Arc::new(Rectifier::new(&calibration, None)?));
+        self.replace_engine(&loaded, &pairs)?;
+        self.rig = Rig { pairs, calibration: Some(calibration), ..self.rig.clone() };
+        self.turned = turned;
+        self.handles.observations.refined_by(turned.into());
+        tracing::info!(
+            "calibration refined: the right camera has turned by {turn}; rows differed by {:.2} px (median of {} \
+             points of {} pairs); the file stays as it is, and stereod calibration refine makes a new one",
+            turn.rows_px,
+            turn.points,
+            turn.pairs
+        );
+        Ok(())
+    }
+
+    fn replace_engine(&self, next: &Loaded, pairs: &PairSpec) -> anyhow::Result<()> {
+        let Handles { choice, swap, progress, control, is_movable, .. } = &*self.handles;
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
         // A run on a GPU keeps its parameters rather than moving to the CPU.
         let options = next.settings.engine.options();
-        let engine =
-            engine::create(*choice, &next.params, &rig.pairs, &options).context(NoEngine)?;
+        let engine = engine::create(*choice, &next.params, pairs, &options).context(NoEngine)?;
         swap.put(engine);
         self.since.set(Instant::now());
         match is_movable {
