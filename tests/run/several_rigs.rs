@@ -1,6 +1,8 @@
 //! Several rigs in one program: `[[rig]]` in the configuration.
 
 use std::io::{BufRead, BufReader};
+#[cfg(target_os = "linux")]
+use std::os::unix::net::UnixDatagram;
 
 use serde_json::json;
 
@@ -199,4 +201,31 @@ fn the_rigs_share_a_server() {
     // Each line names its rig.
     let rest = rest.join().unwrap().join("\n");
     assert!(rest.contains("stopping"), "{rest}");
+}
+
+/// A service manager hears of all rigs together: ready once both are, their status in one line, and one end.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_rigs_are_one_service() {
+    let folder = configured(LIVE);
+    let socket = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut command = stereod(folder.path(), &["run", "--headless", "--config", "rigs.toml"]);
+    command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut message = [0; 4096];
+    let mut heard = String::new();
+    let mut listen_for = |are_there: &[&str]| {
+        while !heard.lines().any(|line| are_there.iter().all(|part| line.contains(part))) {
+            let length = manager.recv(&mut message).expect("the program speaks");
+            heard += &String::from_utf8_lossy(&message[..length]);
+        }
+        heard.clone()
+    };
+    listen_for(&["STATUS=", "front: ", "; rear: ", "pairs matched"]);
+    signal(&child, libc::SIGTERM);
+    let heard = listen_for(&["STOPPING=1"]);
+    assert_eq!(ended_with(&mut child).code(), Some(0));
+    assert_eq!(heard.lines().filter(|line| *line == "READY=1").count(), 1, "{heard}");
 }

@@ -210,16 +210,13 @@ impl<'a> Cameras<'a> {
                  already: leave it out, or give the rectified.toml of that folder"
             )));
         }
-        let rectified = calibration.rectified(alpha).map(|rectification| {
-            let rotation = rectification.left.rotation;
-            let rectification = Some(rectification);
-            (StereoCalibration { rectification, ..calibration }, rotation)
-        });
-        let (calibration, rotation) =
-            rectified.with_context(|| file.clone()).map_err(Error::Usage)?;
-        let rectifier = Rectifier::new(&calibration, None)
-            .with_context(|| file.clone())
-            .map_err(Error::Usage)?;
+        let named = || file.clone();
+        let rectification =
+            calibration.rectified(alpha).with_context(named).map_err(Error::Usage)?;
+        let rotation = rectification.left.rotation;
+        let calibration = StereoCalibration { rectification: Some(rectification), ..calibration };
+        let rectifier =
+            Rectifier::new(&calibration, None).with_context(named).map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
         let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left))?;
         tracing::info!(

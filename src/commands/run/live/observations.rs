@@ -141,22 +141,19 @@ impl Observations {
 /// maps do not depend on the speed of the machine.
 fn refiner(loaded: &Loaded, info: &SourceInfo, rig: &Rig, requests: &Requests) -> Option<Refiner> {
     loaded.settings.alignment.refine_deg?;
-    let geometry = match (&rig.calibration, rig.pairs.geometry) {
-        (Some(_), Some(geometry)) if info.live => geometry,
-        (None, _) | (_, None) => {
-            tracing::warn!(
-                "alignment.refine_deg has no effect: there is no calibration of raw pictures (--calibration)"
-            );
-            return None;
-        }
-        _ => {
-            tracing::warn!(
-                "alignment.refine_deg has no effect on recordings: `stereod calibration refine` refines their \
-                 calibration"
-            );
-            return None;
-        }
+    let (Some(_), Some(geometry)) = (&rig.calibration, rig.pairs.geometry) else {
+        tracing::warn!(
+            "alignment.refine_deg has no effect: there is no calibration of raw pictures (--calibration)"
+        );
+        return None;
     };
+    if !info.live {
+        tracing::warn!(
+            "alignment.refine_deg has no effect on recordings: `stereod calibration refine` refines their \
+             calibration"
+        );
+        return None;
+    }
     let requests = requests.clone();
     Some(Refiner::new(geometry, move |turn| requests.refine(turn)))
 }

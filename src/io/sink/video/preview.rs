@@ -124,7 +124,7 @@ impl Preview {
             .field("colorimetry", "sRGB")
             .build();
         let elements = elements(&file, stream.rate, quality)?;
-        let muxer = elements[4].clone();
+        let muxer = elements[5].clone();
         let elements: Vec<&gst::Element> = elements.iter().collect();
         let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(FeedState::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
@@ -260,7 +260,7 @@ fn name_with_first_fragment(
     });
 }
 
-fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Element; 6]> {
+fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Element; 7]> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
     // Players support only 4:2:0; BT.709 is stated in the stream, so that they need not guess.
@@ -288,7 +288,11 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
         .build()?;
     let file =
         make("fdsink").property("fd", file.file().as_raw_fd()).property("async", false).build()?;
-    Ok([make("videoconvert").build()?, filter(planar)?, encoder, filter(profile)?, muxer, file])
+    // At 1920x1080 one thread converts 60 frames a second and has no time left for the encoder's own part.
+    let converter = make("videoconvert").property("n-threads", 4u32).build()?;
+    let queue = make("queue").property("max-size-buffers", 2u32).property("max-size-bytes", 0u32);
+    let queue = queue.property("max-size-time", 0u64).build()?;
+    Ok([converter, filter(planar)?, queue, encoder, filter(profile)?, muxer, file])
 }
 
 /// Largest file in bytes that is copied for it.
