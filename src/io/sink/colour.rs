@@ -172,15 +172,22 @@ pub fn colourise<const BYTES: usize>(
     const { assert!(BYTES == 3 || BYTES == 4) };
     let used = map.width() * BYTES;
     assert!(stride >= used && out.len() >= stride * (map.height().max(1) - 1) + used);
-    // One look-up gives the four bytes that are written.
     let table = colours.table().map(|[r, g, b]| [r, g, b, 255]);
     let [r, g, b] = colours.unknown();
     let unknown = [r, g, b, 255];
     let (low, gain) = scale.line();
+    // One look-up gives the four bytes of a value within the candidates.
+    let first = SUBPIXEL * map.range().min;
+    let values = first..first + SUBPIXEL * map.range().count as i32;
+    let of_value: Vec<[u8; 4]> =
+        values.map(|value| table[usize::from(step(value as f32, low, gain))]).collect();
     for (values, row) in map.values().chunks_exact(map.width()).zip(out.chunks_mut(stride)) {
         for (&value, pixel) in values.iter().zip(row.as_chunks_mut::<BYTES>().0) {
-            let colour = table[usize::from(step(f32::from(value), low, gain))];
-            let colour = if value == INVALID { unknown } else { colour };
+            let colour = match of_value.get((i32::from(value) - first) as usize) {
+                Some(colour) => *colour,
+                None if value == INVALID => unknown,
+                None => table[usize::from(step(f32::from(value), low, gain))],
+            };
             pixel.copy_from_slice(&colour[..BYTES]);
         }
     }
