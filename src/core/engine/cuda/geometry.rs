@@ -58,6 +58,10 @@ pub(super) const HORIZONTAL_WARPS: u32 = 2;
 pub(super) const PLAIN_WARPS: u32 = 4;
 pub(super) const SEGMENT: u32 = 128;
 
+/// Parts of a launch of `compute_features.cu`.
+pub(super) const PART_FEATURES: i32 = 1;
+pub(super) const PART_PENALTIES: i32 = 2;
+
 /// Padding of a prepared row for the halos of the first and the last strip, in columns.
 pub(super) const BESIDE: u32 = 64;
 

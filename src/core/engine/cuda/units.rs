@@ -8,8 +8,9 @@ use super::device::Properties;
 use super::geometry::strips::{Block, Strips};
 use super::geometry::tiles::{CostTile, WindowTile};
 use super::geometry::{
-    BESIDE, COUNT_RUN, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PLAIN_WARPS, Prepared, SEGMENT,
-    TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE, VectorLayout,
+    BESIDE, COUNT_RUN, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PART_FEATURES, PART_PENALTIES,
+    PLAIN_WARPS, Prepared, SEGMENT, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
+    VectorLayout,
 };
 use super::job::Job;
 use super::launch::Unit;
@@ -167,7 +168,9 @@ fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
     let lanes = VectorLayout::of(params.range.count);
     let features = pixel_cost("compute_features.cu", params, lanes)
         .pixelwise()
-        .define("DIAGONALS", u32::from(params.paths != Paths::Four));
+        .define("DIAGONALS", u32::from(params.paths != Paths::Four))
+        .define("PART_FEATURES", PART_FEATURES)
+        .define("PART_PENALTIES", PART_PENALTIES);
     let mut units = vec![blended(features, level)];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),

@@ -88,11 +88,17 @@ impl Strips {
     /// The widest strips with at least one resident block per multiprocessor, task by task.
     ///
     /// Measured with 8 multiprocessors: one block with a strip of 32 columns takes 0.93 of the time of two
-    /// with 16 each, and two take 0.9 of the time of one with 16.
+    /// with 16 each, and two take 0.9 of the time of one with 16. Without diagonal paths there are no halos:
+    /// tasks of as many rows as columns take 0.96 of the time of those of eight rows, and where 16 lanes or
+    /// more follow a path, strips of 16 columns take 0.94 of the time of those of 24.
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
-        let pixels = VectorLayout::of(params.range.count).pixels();
-        let ways = WAYS.into_iter().filter(|(strip, _)| strip.is_multiple_of(pixels));
+        let lanes = VectorLayout::of(params.range.count);
+        let straight = params.paths == Paths::Four;
+        let widest = if straight && lanes.group >= 16 { 16 } else { STRIP_MAX };
+        let fits_lanes = |strip: u32| strip.is_multiple_of(lanes.pixels()) && strip <= widest;
+        let ways = WAYS.into_iter().filter(|(strip, _)| fits_lanes(*strip));
+        let ways = ways.map(|(strip, halo)| (strip, if straight { strip } else { halo }));
         let one = |((strip, halo), ahead): ((u32, u32), u32)| {
             let (count, two_sweeps) = (width.div_ceil(strip), params.paths != Paths::Five);
             Strips { strip, count, halo, two_sweeps, tasks: true, ahead, resident: 1 }
@@ -101,8 +107,8 @@ impl Strips {
             [false, true].iter().all(|&select| strips.fits(params, select, device))
         };
         let most = device.threads_per_multiprocessor / WARP;
-        // Without diagonal paths there are no halos, and wide strips gain little.
-        let aheads = if params.paths == Paths::Four { &AHEAD_FEWER[..2] } else { &AHEAD_FEWER };
+        // Wide strips gain little without halos.
+        let aheads = if straight { &AHEAD_FEWER[..2] } else { &AHEAD_FEWER };
         ways.flat_map(|way| aheads.iter().map(move |&ahead| (way, ahead))).map(one).find_map(
             |one| {
                 // The largest number of blocks that fits both launches; the first one may take more.
@@ -254,6 +260,15 @@ mod tests {
                 let strips = Strips::of(&usual(count, paths), 1920, &device);
                 assert!(strips.is_some_and(|strips| strips.tasks), "{sm} {paths:?} {count}");
             }
+        }
+        // Tasks along 4 paths are squares, narrower where 16 lanes follow a path.
+        for (count, side) in [(64, 32), (128, 32), (192, 32), (256, 16)] {
+            let device = Properties { multiprocessors: 8, ..Properties::typical(90) };
+            let defaults = crate::settings::Matching::default().params().unwrap();
+            let range = crate::frame::DisparityRange { min: 0, count };
+            let strips = Strips::of(&Params { range, ..defaults }, 1920, &device);
+            let found = strips.map(|strips| (strips.strip, strips.halo));
+            assert_eq!(found, Some((side, side)), "{count}");
         }
         // 100 KiB hold a strip of 24 columns if stored deltas stay in registers.
         let device = Properties { multiprocessors: 24, ..Properties::typical(89) };

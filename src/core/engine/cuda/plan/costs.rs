@@ -4,8 +4,8 @@
 use super::super::cost::{CostKernel, is_stored, is_volume};
 use super::super::geometry::tiles::CostTile;
 use super::super::geometry::{
-    BLOCK_THREADS, HISTOGRAM_BYTES, Prepared, TEXTURE_TILE, THRESHOLD_THREADS, prepared_row,
-    volume_columns,
+    BLOCK_THREADS, HISTOGRAM_BYTES, PART_FEATURES, PART_PENALTIES, Prepared, TEXTURE_TILE,
+    THRESHOLD_THREADS, prepared_row, volume_columns,
 };
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
@@ -14,13 +14,17 @@ use crate::matching::Guide;
 /// Stage in timing reports: texture and noise.
 const TEXTURE: &str = "texture";
 
+/// Pixels of a level for each multiprocessor above which it keeps all of them busy.
+const PIXELS_OF_MULTIPROCESSOR: usize = 20_000;
+
 impl Builder<'_> {
     /// Computes the matching costs from their features, unless the aggregation computes them.
     pub fn compute_costs(&mut self, mut features: Features) -> Features {
         if self.level.has_blends() {
             features.blends = self.blends();
         }
-        self.penalties(features);
+        let with_features = if self.fills_device() { PART_FEATURES } else { 0 };
+        self.compute_parts(features, PART_PENALTIES | with_features);
         if self.params.is_local() || !is_stored(self.params) {
             return features;
         }
@@ -34,8 +38,8 @@ impl Builder<'_> {
         Features { base: volume, ..features }
     }
 
-    /// Does what needs no coarser level: computes texture and features of the pictures, and clears the right
-    /// winners (between the two sweeps that would slow down a stream of pairs by up to 8 %).
+    /// Does what needs no coarser level: computes texture and, unless the level fills the device, features of
+    /// the pictures, and clears the right winners (between the two sweeps that would slow down a stream of pairs by up to 8 %).
     pub fn compute_features(&mut self) -> Features {
         if self.params.left_right.is_some() {
             let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
@@ -69,39 +73,28 @@ impl Builder<'_> {
             // It is read only if there is support.
             blends: guide,
         };
-        let kernel = self.kernel("compute_features", "compute_features");
-        let [left, right] = self.pictures;
-        let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(left),
-            Arg::Buffer(right),
-            width,
-            height,
-            Arg::I32(row as i32),
-            Arg::Buffer(features.base),
-            Arg::Buffer(features.matching),
-        ];
-        let grid = [row.div_ceil(BLOCK_THREADS), self.height];
-        self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
+        if !self.fills_device() {
+            self.compute_parts(features, PART_FEATURES);
+        }
         features
     }
 
-    /// Computes the penalties, and the slants of the expected surface.
-    fn penalties(&mut self, features: Features) {
-        let kernel = self.kernel("compute_features", "compute_penalties");
+    /// Reports whether the level keeps every multiprocessor busy, so that one launch for all parts is faster
+    /// than features beside the coarser level (measured with 8 to 132 multiprocessors: docs/lab.md).
+    fn fills_device(&self) -> bool {
+        self.picture_pixels() > PIXELS_OF_MULTIPROCESSOR * self.device.multiprocessors as usize
+    }
+
+    /// Launches `compute_features` for these of its parts.
+    fn compute_parts(&mut self, features: Features, parts: i32) {
+        let kernel = self.kernel("compute_features", "compute_features");
         let [width, height] = self.size();
-        let args = vec![
-            Arg::Buffer(self.pictures[0]),
-            Arg::Buffer(features.guide),
-            features.penalties,
-            width,
-            height,
-            Arg::I32(features.row as i32),
-            Arg::Buffer(features.down),
-            Arg::Buffer(features.up),
-            Arg::Buffer(features.across),
-            Arg::Buffer(features.blends),
-        ];
+        let [left, right] = self.pictures.map(Arg::Buffer);
+        let mut args = vec![left, right, Arg::Buffer(features.guide), features.penalties];
+        args.extend([width, height, Arg::I32(features.row as i32)]);
+        let Features { down, up, across, base, matching, blends, .. } = features;
+        args.extend([down, up, across, base, matching, blends].map(Arg::Buffer));
+        args.push(Arg::I32(parts));
         let grid = [features.row.div_ceil(BLOCK_THREADS), self.height];
         self.launch(COST_FEATURES, kernel, grid, [BLOCK_THREADS, 1], args);
     }
