@@ -20,8 +20,8 @@ const STATUS_EVERY: Duration = Duration::from_secs(2);
 
 /// The service manager, which a thread of its own tells about all rigs together.
 struct Manager {
-    /// Number of rigs.
-    expected: usize,
+    /// Names of all rigs, in the order of the configuration.
+    names: Vec<String>,
     runs: Arc<Mutex<Vec<Arc<Handles>>>>,
     over: Switch,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -32,7 +32,7 @@ pub fn bind(_: &Settings, rigs: &[String]) -> Shared {
         return Ok(None);
     }
     let (runs, over, thread) = Default::default();
-    Ok(Some(Arc::new(Manager { expected: rigs.len(), runs, over, thread })))
+    Ok(Some(Arc::new(Manager { names: rigs.to_vec(), runs, over, thread })))
 }
 
 impl Desk for Manager {
@@ -46,13 +46,15 @@ struct Managed(Arc<Manager>);
 impl Face for Managed {
     /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
     fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
-        let Manager { expected, runs, over, thread } = &*self.0;
+        let Manager { names, runs, over, thread } = &*self.0;
+        let expected = names.len();
         let all = {
             let mut runs = locked(runs);
             runs.push(handles.clone());
+            runs.sort_by_key(|run| names.iter().position(|name| *name == run.name));
             runs.len()
         };
-        if all == *expected {
+        if all == expected {
             tell(&[NotifyState::Ready]);
         }
         if all > 1 {
@@ -60,7 +62,7 @@ impl Face for Managed {
         }
         let watchdog = Watchdog::of_manager();
         let mut notices = Notices { watchdog, told_status: None, told_stopping: false };
-        let (runs, over, expected) = (runs.clone(), over.clone(), *expected);
+        let (runs, over) = (runs.clone(), over.clone());
         let work = move || {
             while !over.is_set() {
                 notices.send_due(&locked(&runs).clone(), expected);
