@@ -61,6 +61,7 @@ impl Observations {
         let map_metrics = Arc::new(Mutex::new(map_metrics));
         figures.push(Box::new(map_metrics.clone()));
         let moment = moment::Shared::default();
+        let refiner = refiner(loaded, info, rig, requests);
         let alignment = settings.alignment.check.then(|| {
             figures.push(Box::new(KnownObserver::new(warnings.clone())));
             let offset_ms = settings.source.offset_ms;
@@ -73,7 +74,6 @@ impl Observations {
                 rig.farthest_px(),
                 rig.rows_if_exchanged(),
             );
-            let refiner = refiner(loaded, info, rig, requests);
             let (shown, told) = (shared.clone(), warnings.clone());
             let observer = AlignmentObserver::new(options, limits, shown, refiner, told);
             let limits = observer.limits.clone();
@@ -140,7 +140,12 @@ impl Observations {
 /// Returns the refiner of the calibration if the settings ask for it. Recordings are not refined, so that their
 /// maps do not depend on the speed of the machine.
 fn refiner(loaded: &Loaded, info: &SourceInfo, rig: &Rig, requests: &Requests) -> Option<Refiner> {
-    loaded.settings.alignment.refine_deg?;
+    let settings = &loaded.settings.alignment;
+    settings.refine_deg?;
+    if !settings.check {
+        tracing::warn!("alignment.refine_deg has no effect without alignment.check");
+        return None;
+    }
     let (Some(_), Some(geometry)) = (&rig.calibration, rig.pairs.geometry) else {
         tracing::warn!(
             "alignment.refine_deg has no effect: there is no calibration of raw pictures (--calibration)"

@@ -39,7 +39,8 @@ impl Builder<'_> {
     }
 
     /// Does what needs no coarser level: computes texture and, unless the level fills the device, features of
-    /// the pictures, and clears the right winners (between the two sweeps that would slow down a stream of pairs by up to 8 %).
+    /// the pictures, and clears the right winners (between the two sweeps that would slow down a stream of
+    /// pairs by up to 8 %).
     pub fn compute_features(&mut self) -> Features {
         if self.params.left_right.is_some() {
             let (stage, buffer, lane) = (self.stage(COST_FEATURES), self.right, Lane::Main);
