@@ -50,25 +50,19 @@ struct Arguments {
     u8 *peaks;                            // [height][columns]: winner peaks, with CONFIDENCE
 };
 
-// Path cost L of the next pixel, before less() subtracts the previous pixel's least path cost.
-// `delta` is the result of recurrence().
-__device__ __forceinline__ Vector advance(const Vector &delta, const Vector &c, u32 lane) {
+// Takes the least path cost of the pixel before out of `delta`, the result of recurrence(), and
+// returns the path cost L of the next pixel. If the path `ends`, both become 0.
+__device__ __forceinline__ Vector advance(Vector &delta, u32 least, const Vector &c, bool ends, u32 lane) {
+    // A multiplication comes with the addition. (0x3c00 is the half-float 1.)
+    const u32 goes_on = ends ? 0 : both(0x3c00), minus_least = ends ? 0 : least ^ both(0x8000);
     Vector path;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
-        path.v[j] = add2(delta.v[j], c.v[j]);
+        delta.v[j] = fma2(delta.v[j], goes_on, minus_least);
+        path.v[j] = fma2(c.v[j], goes_on, delta.v[j]);
         if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
     }
     return path;
-}
-
-__device__ __forceinline__ Vector less(Vector a, u32 b, u32 lane) {
-#pragma unroll
-    for (int j = 0; j < REGISTERS; j++) {
-        a.v[j] = sub2(a.v[j], b);
-        if (DISPARITIES < PADDED_DISPARITIES) a.v[j] |= padding(lane, j);
-    }
-    return a;
 }
 
 // Returns the penalty P2 of one of a pixel's paths, in both 16-bit halves.
@@ -132,12 +126,11 @@ __device__ __forceinline__ void begin_diagonals(const Block &block) {
 }
 #endif
 
-// Advances both diagonal paths of a column of the strip by one row. Adds their deltas to `sum` and
-// the previous least values to `leasts`. Returns the least value of `vertical`, computed in
-// between.
+// Advances both diagonal paths of a column of the strip by one row and adds their deltas to `sum`.
+// Returns the least value of `vertical`, computed in between.
 __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCursor &cursor, const Row &row,
-                                                 int column, bool below, bool normalises, const Vector &c,
-                                                 const Vector &vertical, Vector &sum, u32 &leasts) {
+                                                 int column, bool below, const Vector &c, const Vector &vertical,
+                                                 Vector &sum) {
     const Shared &shared = block.shared;
     const u32 lane = block.lane, pixel = row.window[BORDER + MARGIN + column];
     const int x = row.first_column + column, width = block.of.width;
@@ -154,21 +147,13 @@ __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCu
     const u32 p2_left = p2_in_both(pixel, P2_DIAGONAL_FROM_RIGHT);
     const int slant_right = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_LEFT);
     const int slant_left = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_RIGHT);
-    const Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges, slant_right);
-    const Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges, slant_left);
-    right = advance(delta_right, c, lane);
-    left = advance(delta_left, c, lane);
+    Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges, slant_right);
+    Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges, slant_left);
+    // No path enters from the right of the image or from below.
+    right = advance(delta_right, least_right, c, below, lane);
+    left = advance(delta_left, least_left, c, below || x >= width, lane);
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], add2(delta_right.v[j], delta_left.v[j]));
-    leasts = add2(leasts, add2(least_right, least_left));
-    if (normalises) {
-        right = less(right, least_right, lane);
-        left = less(left, least_left, lane);
-    }
-    // No path enters from the right of the image or from below. (The first tests are uniform in the
-    // block.)
-    if (below) right = filled(0);
-    if (below || (row.first_column + STRIP > width && x >= width)) left = filled(0);
     shared.put_vector(0, row.now, column + HALO, lane, right);
     shared.put_vector(1, row.now, column, lane, left);
     // Both least values share one register, so one reduction over the lanes finds both.
@@ -226,24 +211,16 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #endif
         const u32 pixel = row.window[BORDER + MARGIN + column];
         const Vector c = row.costs(block, BORDER + MARGIN + column);
-        const bool normalises = row.ends_band || cursor.left == 1 || !LAZY;
         if (row.begins_task) vertical = block.shared.begin(0, column, lane, least);
         const u32 p2 = p2_in_both(pixel, P2_VERTICAL);
         Vector sum = recurrence(vertical, add2(least, p2), block.edges, slant_of(pixel, SLANTS, P2_VERTICAL));
-        vertical = advance(sum, c, lane);
-        if (normalises) vertical = less(vertical, least, lane);
-        if (BREAK(below, below, false)) vertical = filled(0);
-        u32 leasts = least;
-        least = DIAGONALS ? advance_diagonals(block, cursor, row, column, below, normalises, c, vertical, sum, leasts)
-                          : least_of(vertical);
+        vertical = advance(sum, least, c, BREAK(below, below, false), lane);
+        least = DIAGONALS ? advance_diagonals(block, cursor, row, column, below, c, vertical, sum) : least_of(vertical);
 #if TASKS
         if (row.ends_band)
             States(of.path_state, cursor.direction, cursor.band, of.columns)
                 .write(0, row.first_column + column, lane, vertical, least);
 #endif
-#pragma unroll
-        for (int j = 0; j < REGISTERS; j++) sum.v[j] = sub2(sum.v[j], leasts);
-
 #if SELECT
         if (i >= TILES) barrier_wait<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i));
         put_sums(block.shared.tile(i) + column * TILE_PITCH, sum, c, lane);
@@ -303,9 +280,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
                 path = shared.get(side, row.before, side == 0 ? slot - 1 : slot + 1, lane, least);
             const u32 pixel = row.window[window_x];
             path = recurrence(path, add2(least, p2_in_both(pixel, from)), block.edges, slant_of(pixel, SLANTS, from));
-            path = advance(path, c, lane);
-            if (!LAZY) path = less(path, least, lane);
-            if (empty) path = filled(0);
+            path = advance(path, least, c, empty, lane);
             least = least_of(path);
             if (distance < halo) shared.put(side, row.now, slot, lane, path, least);
             if (HALO_WARPS * WARP_PIXELS >= HALO - 1) break;

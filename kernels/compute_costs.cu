@@ -89,11 +89,9 @@ __device__ __forceinline__ void supported(const Vector &own, const Vector &sum, 
     }
 #if PRIOR_STRENGTH
     const u32 prior = blend.prior(), expected = both(half_float(blend.expected()));
+    const u32 first = sub2(both(lane * REGISTERS) + (HALF_DISPARITIES << 16), expected);
 #pragma unroll
-    for (int j = 0; j < REGISTERS; j++) {
-        const u32 candidates = both(lane * REGISTERS + j) + (HALF_DISPARITIES << 16);
-        c.v[j] += least_magnitude(sub2(candidates, expected), both(PRIOR_REACH)) * prior;
-    }
+    for (int j = 0; j < REGISTERS; j++) c.v[j] += least_magnitude(add2(first, both(j)), both(PRIOR_REACH)) * prior;
 #endif
 #pragma unroll
     // The upper bytes of the halves of two registers.
@@ -116,7 +114,7 @@ struct Costs {
     __device__ __forceinline__ Costs(const Features &features, int x, int row, int width, int height, u32 lane,
                                      bool inside) {
         const int y = min(max(row, 0), height - 1);
-        const u32 *words = features.p2 + (size_t)y * features.row + PAD;
+        const u32 *words = features.p2 + ((u32)y * features.row + PAD);
         if (inside) {
             // A window begins at an even column, at which one of several pixels always does.
             const int begin = PIXELS % 2 ? x & ~1 : x, first = x - begin;
@@ -164,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (int y = first; y < end; y++) {
         const Costs costs(features, x, y + WINDOW_RADIUS, width, height, lane, inside);
 #if WINDOW_SIDE > 1
-        const int i = y - first;
+        const u32 i = y - first;
         Vector beside[2 * WINDOW_RADIUS];
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {

@@ -88,8 +88,8 @@ __device__ __forceinline__ Window window_at(const Features &from, int column, in
     return {from.base + volume_pixel(from.row, column, y), nullptr, 0, 0};
 #else
     int words = from.row / COLUMNS;
-    return {LOOKS_UP ? from.base : from.base + (size_t)y * BASE_WORDS * from.row + column + PAD,
-            from.match + (size_t)y * PLANES * words + (column + PAD - REACH) / COLUMNS, from.row, words};
+    return {LOOKS_UP ? from.base : from.base + ((u32)y * BASE_WORDS * from.row + column + PAD),
+            from.match + ((u32)y * PLANES * words + (column + PAD - REACH) / COLUMNS), from.row, words};
 #endif
 }
 

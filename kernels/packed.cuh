@@ -12,24 +12,18 @@ __device__ __forceinline__ void pack(const Vector &a, u32 (&words)[BYTE_WORDS]) 
     for (int k = 0; k < BYTE_WORDS; k++) words[k] = a.v[2 * k] + (a.v[2 * k + 1] << 8);
 }
 
+// Bytes 1 and 3, as halves.
+__device__ __forceinline__ u32 odd_bytes(u32 word) { return __byte_perm(word, 0, ODD_BYTES); }
+
 // The vector that pack() made words of.
 __device__ __forceinline__ Vector unpacked(const u32 (&words)[BYTE_WORDS]) {
     Vector a;
 #pragma unroll
     for (int k = 0; k < BYTE_WORDS; k++) {
-        a.v[2 * k + 1] = __byte_perm(words[k], 0, ODD_BYTES);
+        a.v[2 * k + 1] = odd_bytes(words[k]);
         a.v[2 * k] = words[k] - (a.v[2 * k + 1] << 8);
     }
     return a;
-}
-
-__device__ __forceinline__ void add_packed(Vector &to, const u32 (&words)[BYTE_WORDS]) {
-#pragma unroll
-    for (int k = 0; k < BYTE_WORDS; k++) {
-        const u32 odd = __byte_perm(words[k], 0, ODD_BYTES);
-        to.v[2 * k] = add2(to.v[2 * k], words[k] - (odd << 8));
-        to.v[2 * k + 1] = add2(to.v[2 * k + 1], odd);
-    }
 }
 
 // Stores or loads words (Words).

@@ -82,25 +82,19 @@ struct StoredDeltas {
 #pragma unroll
         for (int k = 0; k < STORED_WORDS; k += UNIT) get_words<UNIT>(from + k / UNIT * PITCH, words + k);
 #endif
-        u32 bytes[BYTE_WORDS];
-#if 2 * P2_MAX <= 255
-        // Both horizontal paths together still fit bytes.
 #pragma unroll
-        for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[k] + words[BYTE_WORDS + k];
-        add_packed(sum, bytes);
-#else
-#pragma unroll
-        for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[k];
-        add_packed(sum, bytes);
-#pragma unroll
-        for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[BYTE_WORDS + k];
-        add_packed(sum, bytes);
-#endif
+        for (int k = 0; k < BYTE_WORDS; k++) {
+            const u32 left = words[k], right = words[BYTE_WORDS + k];
+            // Sums of even bytes overflow into those of odd ones, which are subtracted again.
+            u32 all = left + right, odd = 2 * P2_MAX <= 255 ? odd_bytes(all) : odd_bytes(left) + odd_bytes(right);
 #if OTHER_SUMS && SUM_BYTES
-#pragma unroll
-        for (int k = 0; k < BYTE_WORDS; k++) bytes[k] = words[2 * BYTE_WORDS + k];
-        add_packed(sum, bytes);
-#elif OTHER_SUMS
+            all += words[2 * BYTE_WORDS + k];
+            odd += odd_bytes(words[2 * BYTE_WORDS + k]);
+#endif
+            sum.v[2 * k] = add2(sum.v[2 * k], all - (odd << 8));
+            sum.v[2 * k + 1] = add2(sum.v[2 * k + 1], odd);
+        }
+#if OTHER_SUMS && !SUM_BYTES
 #pragma unroll
         for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], words[2 * BYTE_WORDS + j]);
 #endif

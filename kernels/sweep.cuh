@@ -39,11 +39,8 @@
 // the main warps that the tile may be overwritten.
 #define ROW_BARRIER 1
 #define SELECT_BARRIER 2
-#define FULL_BARRIER(i) (3 + (i) % TILES)
-#define FREE_BARRIER(i) (3 + TILES + (i) % TILES)
-// Subtracting the least path cost only keeps numbers small: a path cost grows by at most COST_MAX
-// per row. If the sum of three stays within the half-float range, it is done once per band.
-#define LAZY (3 * (PATH_COST_MAX + HALO * COST_MAX) <= HALF_FLOAT_MAX)
+#define FULL_BARRIER(i) (3 + (u32)(i) % TILES)
+#define FREE_BARRIER(i) (3 + TILES + (u32)(i) % TILES)
 // Columns whose diagonal path vectors a block holds.
 #define SLOTS (STRIP + HALO)
 // Words per lane of stored sums of path deltas. Sums are stored as bytes if they fit.
@@ -97,10 +94,10 @@ struct Shared {
         return get_interleaved(words, lane);
     }
     // Returns the sums of row `i`, at column 0.
-    __device__ __forceinline__ u32 *tile(int i) const { return keys + i % TILES * TILE_WORDS + STRIP; }
+    __device__ __forceinline__ u32 *tile(u32 i) const { return keys + i % TILES * TILE_WORDS + STRIP; }
     // Returns the best key and the number of rivals of each column of row `i`.
-    __device__ __forceinline__ u32 *best(int i) const { return bests + (i & 1) * (2 * STRIP); }
-    __device__ __forceinline__ u32 *window(int i) const {
+    __device__ __forceinline__ u32 *best(u32 i) const { return bests + (i & 1) * (2 * STRIP); }
+    __device__ __forceinline__ u32 *window(u32 i) const {
         return windows + i % WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4);
     }
     // Diagonal 0 comes from the left, its slot 0 is column -HALO; diagonal 1 from the right, its

@@ -49,7 +49,10 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
     Picked picked = {get_tile(tile, lane), 0xffffffffu};
     Vector &sum = picked.sum;
     stored.add(i, sum);
-    // A key's tie-breaking number is the register in registers, and the column in shared memory.
+    // A key's tie-breaking number is the register in registers, and the column in shared memory. Columns beside the
+    // picture have none that wins.
+    const bool inside = first_column + column < width;
+    const u32 factor = inside ? KEY_NUMBERS : 0, number = inside ? both(column) : 0xffffffffu;
     Vector keys;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j += 2) {
@@ -58,12 +61,11 @@ __device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &store
             beyond[0] = (padding(lane, j) >> 14) * 0xffffu;
             beyond[1] = (padding(lane, j + 1) >> 14) * 0xffffu;
         }
-        keys.v[j] = (sum.v[j] * KEY_NUMBERS + both(column)) | beyond[0];
-        keys.v[j + 1] = (sum.v[j + 1] * KEY_NUMBERS + both(column)) | beyond[1];
+        keys.v[j] = (sum.v[j] * factor + number) | beyond[0];
+        keys.v[j + 1] = (sum.v[j + 1] * factor + number) | beyond[1];
         picked.least = min3_full(picked.least, (sum.v[j] * KEY_NUMBERS + both(j)) | beyond[0],
                                  (sum.v[j + 1] * KEY_NUMBERS + both(BREAK(tie, j + 1, j))) | beyond[1]);
     }
-    if (first_column + STRIP > width && first_column + column >= width) keys = filled(0xffffffffu);
     put_tile(tile, keys, lane);
     return picked;
 }
