@@ -84,6 +84,12 @@ struct Block {
 #endif
 };
 
+__device__ __forceinline__ StoredDeltas stored_deltas(const Block &block, int column, int thread) {
+    const Arguments &of = block.of;
+    return StoredDeltas(block.shared, block.start, of.sums_down, of.sums_up, of.from_left, of.from_right, of.columns,
+                        of.height, column, thread, block.lane);
+}
+
 // The current row of a warp that follows paths; `i` counts the rows of the block.
 struct Row {
     int i, first_column;
@@ -192,7 +198,10 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
     if (block.start.resumed) vertical = block.states.read(0, block.start.strip * STRIP + column, lane, least);
 #endif
     RowCursor cursor = block.start;
-#if !SELECT
+#if SELECT && !PICKS_APART
+    StoredDeltas stored = stored_deltas(block, column, threadIdx.x);
+    stored.begin();
+#elif !SELECT
     // Address of this row's sums, and the step to the next row's.
     u32 *out = nullptr;
     ptrdiff_t out_step = 0;
@@ -223,7 +232,13 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #endif
 #if SELECT
         if (i >= TILES) barrier_wait<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i));
-        put_sums(block.shared.tile(i) + column * TILE_PITCH, sum, c, lane);
+        u32 *tile = block.shared.tile(i) + column * TILE_PITCH;
+#if PICKS_APART
+        put_tile(tile, part_of_sum(sum, c), lane);
+#else
+        compare(block.shared, pick(tile, part_of_sum(sum, c), stored, i, column, row.first_column, of.width, lane), i,
+                column, lane);
+#endif
         barrier_come<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i));
 #else
         if (!below) store_sum(out, lane, sum);
@@ -314,7 +329,8 @@ __device__ __forceinline__ void load_windows(const Block &block, RowCursor ahead
 #if SELECT
 // Role of the SUPPORT_WARPS - 1 warps that select the winners, one to three rows behind the paths;
 // `support` is the warp's number. PICK_WARPS pick, one step per row (winner.cuh), the next
-// RIGHT_WARPS match the right view, and the last one completes the pixels.
+// RIGHT_WARPS match the right view, and the last one completes the pixels. If no warps pick apart,
+// all are one row behind.
 __device__ __forceinline__ void select_winners(const Block &block, int support) {
     const Arguments &of = block.of;
     const Shared &shared = block.shared;
@@ -322,11 +338,11 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
     RowCursor cursor = block.start, own = block.start;
     const bool picks = support < PICK_WARPS, completes = support == SUPPORT_WARPS - 2;
     const int column = support * WARP_PIXELS + block.group, thread = support * 32 + threadIdx.x % 32;
-    StoredDeltas stored(shared, block.start, of.sums_down, of.sums_up, of.from_left, of.from_right, of.columns,
-                        of.height, column, thread, block.lane);
+    constexpr int keys_behind = 1 + PICKS_APART, winners_behind = 1 + 2 * PICKS_APART;
+    StoredDeltas stored = stored_deltas(block, column, thread);
     if (picks) stored.begin();
     Picked picked = {filled(0), 0};
-    int rest = 2;  // Rounds after the last row's sums have come.
+    int rest = winners_behind - 1;  // Rounds after the last row's sums have come.
     for (int i = 1; cursor.left > 0 || rest-- > 0; i++) {
         if (cursor.left > 0) {
             BREAK(full_barrier, barrier_wait<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i - 1)), (void)0);
@@ -337,28 +353,30 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
                 // Together, so that one fills the waiting of the other; nobody looks at what
                 // becomes of the row before the first.
                 const Picked before = picked;
-                picked = pick(shared, stored, i - 1, column, own.strip * STRIP, of.width, block.lane);
+                u32 *tile = shared.tile(i - 1) + column * TILE_PITCH;
+                picked = pick(tile, get_tile(tile, block.lane), stored, i - 1, column, own.strip * STRIP, of.width,
+                              block.lane);
                 compare(shared, before, i - 2, column, block.lane);
                 own.next();
             } else if (rest == 1) {
                 compare(shared, picked, i - 2, column, block.lane);
             }
         } else if (completes) {
-            if (i >= 3 && own.left > 0) {
+            if (i >= winners_behind && own.left > 0) {
                 if (!TASKS || own.y < of.height)
-                    complete(shared, i - 3, own.strip * STRIP, of.width, own.y, of.columns, of.winners, of.peaks);
+                    complete(shared, i - winners_behind, own.strip * STRIP, of.width, own.y, of.columns, of.winners, of.peaks);
                 own.next();
             }
         }
 #if LEFT_RIGHT
-        else if (i >= 2 && own.left > 0) {
+        else if (i >= keys_behind && own.left > 0) {
             if (!TASKS || own.y < of.height)
-                match_right(shared, i - 2, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y, of.right);
+                match_right(shared, i - keys_behind, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y, of.right);
             own.next();
         }
 #endif
         barrier_wait<SELECT_THREADS>(SELECT_BARRIER);
-        if (completes && i >= 3) barrier_come<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i - 3));
+        if (completes && i >= winners_behind) barrier_come<32 * (MAIN_WARPS + 1)>(FREE_BARRIER(i - winners_behind));
     }
 }
 #endif

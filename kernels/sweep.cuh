@@ -27,8 +27,10 @@
 #define HALO_WARPS (DIAGONALS ? (HALO_GROUPS + WARP_PIXELS - 1) / WARP_PIXELS : 0)
 #define RIGHT_WARPS (LEFT_RIGHT ? (HALF_DISPARITIES + STRIP - 1 + 31) / 32 : 0)
 // With SELECT, as many warps as MAIN_WARPS pick the winners, RIGHT_WARPS match the right view, and
-// one completes the pixels. The last warp loads.
-#define PICK_WARPS (SELECT ? MAIN_WARPS : 0)
+// one completes the pixels. The last warp loads. The main warps of tasks along vertical paths only
+// pick the winners themselves: two such blocks fit, and each works while the other waits.
+#define PICKS_APART (!TASKS || DIAGONALS)
+#define PICK_WARPS (SELECT && PICKS_APART ? MAIN_WARPS : 0)
 #define SUPPORT_WARPS (PICK_WARPS + (SELECT ? RIGHT_WARPS + 1 : 0) + 1)
 // With TASKS, one more warp takes tasks and fetches their initial path states.
 #define SWEEP_THREADS (32 * (MAIN_WARPS + 2 * HALO_WARPS + SUPPORT_WARPS + TASKS))

@@ -27,12 +27,12 @@ __device__ __forceinline__ Vector get_tile(const u32 *tile, u32 lane) {
     return a;
 }
 
-// Stores this sweep's part of S: its own path deltas and the cost of all paths.
-__device__ __forceinline__ void put_sums(u32 *tile, const Vector &sum, const Vector &c, u32 lane) {
+// This sweep's part of S: its own path deltas and the cost of all paths.
+__device__ __forceinline__ Vector part_of_sum(const Vector &sum, const Vector &c) {
     Vector s;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) s.v[j] = fma2(c.v[j], PATHS_HALF_FLOAT, sum.v[j]);
-    put_tile(tile, s, lane);
+    return s;
 }
 
 // State of a pixel's lanes between two steps of selecting its winner: the sums, and the
@@ -42,11 +42,11 @@ struct Picked {
     u32 least;
 };
 
-// First step of row `i`: adds the stored deltas to a column's sums and stores them as keys.
-__device__ __forceinline__ Picked pick(const Shared &shared, StoredDeltas &stored, int i, int column, int first_column,
-                                       int width, u32 lane) {
-    u32 *tile = shared.tile(i) + column * TILE_PITCH;
-    Picked picked = {get_tile(tile, lane), 0xffffffffu};
+// First step of row `i`: adds the stored deltas to this sweep's part of a column's sums and stores
+// them as keys.
+__device__ __forceinline__ Picked pick(u32 *tile, const Vector &part, StoredDeltas &stored, int i, int column,
+                                       int first_column, int width, u32 lane) {
+    Picked picked = {part, 0xffffffffu};
     Vector &sum = picked.sum;
     stored.add(i, sum);
     // A key's tie-breaking number is the register in registers, and the column in shared memory. Columns beside the

@@ -47,9 +47,6 @@ pub(super) fn shift_sum_bytes(history: usize) -> usize {
 /// Padding of a row of the cost volume for the halos of the first and the last strip, in columns.
 pub(super) const VOLUME_BESIDE: u32 = 8;
 
-/// Rows of sums that a sweep's block processes at once.
-pub(super) const TILES: u32 = 4;
-
 /// Largest number of columns per load of the horizontal paths, and their warps per block.
 const CHUNK_MAX: u32 = 32;
 pub(super) const HORIZONTAL_WARPS: u32 = 2;

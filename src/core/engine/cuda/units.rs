@@ -9,8 +9,7 @@ use super::geometry::strips::{Block, Strips};
 use super::geometry::tiles::{CostTile, WindowTile};
 use super::geometry::{
     BESIDE, COUNT_RUN, HISTOGRAM_BYTES, HORIZONTAL_WARPS, PART_FEATURES, PART_PENALTIES,
-    PLAIN_WARPS, Prepared, SEGMENT, TEXTURE_TILE, THRESHOLD_THREADS, TILES, VOLUME_BESIDE,
-    VectorLayout,
+    PLAIN_WARPS, Prepared, SEGMENT, TEXTURE_TILE, THRESHOLD_THREADS, VOLUME_BESIDE, VectorLayout,
 };
 use super::job::Job;
 use super::launch::Unit;
@@ -215,7 +214,7 @@ fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Propert
             .define("SELECT", u32::from(select))
             .define("WINDOWS", prepared.windows())
             .define("AHEAD", strips.ahead)
-            .define("TILES", TILES)
+            .define("TILES", strips.tiles(params))
             .define("BLOCKS_PER_SM", strips.compiled_for(params, select, device))
             .define("EXPECTED_DELTA_BYTES", lanes.padded())
             .define("EXPECTED_SUM_BYTES", lanes.sum_bytes(params))

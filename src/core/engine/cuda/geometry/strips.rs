@@ -1,7 +1,7 @@
 //! Strips of the picture for the blocks of a sweep (`aggregate_sweep.cu`).
 
 use super::super::device::Properties;
-use super::{Prepared, TILES, VectorLayout, WARP, sums_fit_bytes};
+use super::{Prepared, VectorLayout, WARP, sums_fit_bytes};
 use crate::matching::{Params, Paths};
 
 /// Smallest strip in columns; a multiple of all warps' pixels.
@@ -94,7 +94,7 @@ impl Strips {
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
         let lanes = VectorLayout::of(params.range.count);
-        let straight = params.paths == Paths::Four;
+        let straight = !has_diagonals(params);
         let widest = if straight && lanes.group >= 16 { 16 } else { STRIP_MAX };
         let fits_lanes = |strip: u32| strip.is_multiple_of(lanes.pixels()) && strip <= widest;
         let ways = WAYS.into_iter().filter(|(strip, _)| fits_lanes(*strip));
@@ -175,6 +175,16 @@ impl Strips {
         }
     }
 
+    /// Whether other warps than those that follow the paths pick the winners (`PICKS_APART`).
+    fn picks_apart(&self, params: &Params) -> bool {
+        !self.tasks || has_diagonals(params)
+    }
+
+    /// Rows of sums that a block processes at once.
+    pub fn tiles(&self, params: &Params) -> u32 {
+        if self.picks_apart(params) { 4 } else { 2 }
+    }
+
     fn fits(&self, params: &Params, select: bool, device: &Properties) -> bool {
         let block = self.block(params, select);
         let registers = device.registers_per_multiprocessor / (block.threads * self.resident);
@@ -192,13 +202,14 @@ impl Strips {
         let lanes = VectorLayout::of(params.range.count);
         let prepared = Prepared::for_aggregation(params, lanes);
         let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
-        let diagonals = u32::from(params.paths != Paths::Four);
+        let diagonals = u32::from(has_diagonals(params));
 
         let main = strip / pixels;
         let groups = if self.tasks { halo / 2 } else { halo - 1 };
         let beside = diagonals * groups.div_ceil(pixels);
         let right = if params.left_right.is_some() { (half + strip - 1).div_ceil(WARP) } else { 0 };
-        let support = if select { main + right + 2 } else { 1 };
+        let picks = if self.picks_apart(params) { main } else { 0 };
+        let support = if select { picks + right + 2 } else { 1 };
         let threads = WARP * (main + 2 * beside + support + u32::from(self.tasks));
 
         let slots = strip + halo;
@@ -214,13 +225,17 @@ impl Strips {
             let others = u32::from(params.paths != Paths::Five);
             let rows = if self.ahead == IN_REGISTERS { 0 } else { self.ahead };
             words += rows * (sum_words * others + 2 * byte_words) * main * WARP;
-            words += TILES * (strip + strip * (half + strip)) + 4 * strip;
+            words += self.tiles(params) * (strip + strip * (half + strip)) + 4 * strip;
         }
         if self.tasks {
             words += (strip + diagonals * 2 * slots) * lanes.state_words() + TASK_RING;
         }
         Block { threads, shared_bytes: 4 * words }
     }
+}
+
+fn has_diagonals(params: &Params) -> bool {
+    params.paths != Paths::Four
 }
 
 #[cfg(test)]
@@ -261,7 +276,7 @@ mod tests {
                 assert!(strips.is_some_and(|strips| strips.tasks), "{sm} {paths:?} {count}");
             }
         }
-        // Tasks along 4 paths are squares, narrower where 16 lanes follow a path.
+        // Tasks along 4 paths are squares, narrower where 16 lanes follow a path. Their blocks are small.
         for (count, side) in [(64, 32), (128, 32), (192, 32), (256, 16)] {
             let device = Properties { multiprocessors: 8, ..Properties::typical(90) };
             let defaults = crate::settings::Matching::default().params().unwrap();
@@ -269,6 +284,8 @@ mod tests {
             let strips = Strips::of(&Params { range, ..defaults }, 1920, &device);
             let found = strips.map(|strips| (strips.strip, strips.halo));
             assert_eq!(found, Some((side, side)), "{count}");
+            let blocks = strips.map(|strips| strips.resident >= 2);
+            assert_eq!(blocks, Some(count != 192), "{count}: two blocks share a multiprocessor");
         }
         // 100 KiB hold a strip of 24 columns if stored deltas stay in registers.
         let device = Properties { multiprocessors: 24, ..Properties::typical(89) };
