@@ -20,7 +20,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (i >= row) return;
     Picture left = {left_pixels, width, height}, right = {right_pixels, width, height};
     Picture guide = {guide_pixels, width, height};
-    int x = i - PAD;
+    const int x = i - PAD;
+    // No path leads from beside the picture into it.
+    const bool inside = x >= 0 && x < width;
     if (parts & PART_PENALTIES) {
         auto support = [&](int x, int y) {
             return Blend{blends[(size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1)]};
@@ -31,24 +33,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
             if (SURFACE) part |= slant_bits(slant_of(support(x - dx, y - dy), support(x, y)), slants, path);
             return part;
         };
-        u32 intensity = left.at(x, y) << 8 * INTENSITY;
-        // The vertical paths read the intensity elsewhere if its byte has the slants.
-        u32 down = of_path(0, 1, SLANTS, P2_VERTICAL) | (SURFACE ? 0 : intensity);
-        u32 up = of_path(0, -1, SLANTS, P2_VERTICAL) | (SURFACE ? 0 : intensity);
-        if (DIAGONALS) {
-            down |= of_path(1, 1, SLANTS, P2_DIAGONAL_FROM_LEFT) | of_path(-1, 1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
-            up |= of_path(1, -1, SLANTS, P2_DIAGONAL_FROM_LEFT) | of_path(-1, -1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+        u32 down = 0, up = 0, across = 0;
+        if (inside) {
+            const u32 intensity = left.at(x, y) << 8 * INTENSITY;
+            // The vertical paths read the intensity elsewhere if its byte has the slants.
+            down = of_path(0, 1, SLANTS, P2_VERTICAL) | (SURFACE ? 0 : intensity);
+            up = of_path(0, -1, SLANTS, P2_VERTICAL) | (SURFACE ? 0 : intensity);
+            if (DIAGONALS) {
+                down |= of_path(1, 1, SLANTS, P2_DIAGONAL_FROM_LEFT) | of_path(-1, 1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+                up |= of_path(1, -1, SLANTS, P2_DIAGONAL_FROM_LEFT) | of_path(-1, -1, SLANTS, P2_DIAGONAL_FROM_RIGHT);
+            }
+            across = intensity | of_path(1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_LEFT) |
+                     of_path(-1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_RIGHT);
         }
         size_t at = (size_t)y * row + i;
         p2_down[at] = down;
         p2_up[at] = up;
-        p2_across[at] = intensity | of_path(1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_LEFT) |
-                        of_path(-1, 0, SLANTS_HORIZONTAL, P2_HORIZONTAL_FROM_RIGHT);
+        p2_across[at] = across;
     }
     if (!(parts & PART_FEATURES)) return;
 #if BASE_WORDS > 0
     for (int word = 0; word < BASE_WORDS; word++)
-        base[((size_t)y * BASE_WORDS + word) * row + i] = base_feature(left, x, y, word);
+        base[((size_t)y * BASE_WORDS + word) * row + i] = inside ? base_feature(left, x, y, word) : 0;
 #endif
     int words = row / COLUMNS;
     if (i < words) {
