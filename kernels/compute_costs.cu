@@ -25,7 +25,7 @@ static_assert(VOLUME_BESIDE == EXPECTED_VOLUME_BESIDE, "geometry.rs: VOLUME_BESI
 // Each half of a sum of parts, which 512 units divide, stays below 2^16.
 #define COST_BITS (0x01010101u * (0xffu >> (BLEND_SHIFT - 8)))
 // Blocks of a multiprocessor: with fewer registers a thread spills.
-#define BLOCKS (REGISTERS <= 8 ? 4 : 2)
+#define BLOCKS ((REGISTERS <= 8 ? 1024 : 512) / THREADS)
 
 // A thread's words in shared memory.
 struct Shared {

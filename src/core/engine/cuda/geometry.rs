@@ -72,7 +72,7 @@ pub(super) struct VectorLayout {
 impl VectorLayout {
     /// Returns the layout with the least padding for this number of candidates, 1 to 1024.
     pub fn of(count: usize) -> Self {
-        const LAYOUTS: [(u32, u32); 10] = [
+        const LAYOUTS: [(u32, u32); 11] = [
             (4, 2),
             (4, 4),
             (4, 8),
@@ -82,6 +82,7 @@ impl VectorLayout {
             (16, 8),
             (16, 12),
             (32, 8),
+            (32, 12),
             (32, 16),
         ];
         let layouts = LAYOUTS.map(|(group, registers)| VectorLayout { group, registers });

@@ -26,6 +26,7 @@ pub struct CostTile {
 impl CostTile {
     /// The tile for averaging the cost over this window, in a picture of this size on this device. Fewer rows
     /// give more blocks, but each first processes the rows above it; a small picture needs blocks first of all.
+    /// Where a warp has one pixel, a block of eight columns would write only four of them.
     pub fn of(
         window: Option<Window>,
         lanes: VectorLayout,
@@ -33,16 +34,19 @@ impl CostTile {
         device: &Properties,
     ) -> Self {
         let side = window.map_or(1, |window| u32::from(window.side));
-        let threads = BLOCK_THREADS;
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
         let words = pixels * (side * lanes.registers / 2 + lanes.registers);
+        let shared_bytes = |threads| if side > 1 { 4 * threads * words } else { 0 };
+        let narrow = pixels * lanes.pixels() == 1;
+        let twice = narrow && shared_bytes(2 * BLOCK_THREADS) <= device.shared_per_block;
+        let threads = if twice { 2 * BLOCK_THREADS } else { BLOCK_THREADS };
         let tile = |rows| CostTile {
             pixels,
             columns: threads / lanes.group * pixels,
             edge: (side / 2).next_multiple_of(pixels),
             rows,
             threads,
-            shared_bytes: if side > 1 { 4 * threads * words } else { 0 },
+            shared_bytes: shared_bytes(threads),
         };
         let enough = |&(rows, blocks): &(u32, u32)| {
             let grid = tile(rows).grid(size);
