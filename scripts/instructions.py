@@ -51,6 +51,8 @@ def innermost_loops(instructions, labels):
 
 
 def main():
+    if not all(sm.isdigit() for sm in sys.argv[1:]):
+        sys.exit(__doc__)
     for sm in sys.argv[1:] or "75 80 86 89 90 100 120".split():
         print(f"\n## sm_{sm}\n\n| kernel | instructions of a loop | most frequent |\n| --- | ---: | --- |")
         with tempfile.TemporaryDirectory() as folder:

@@ -183,10 +183,15 @@ fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> 
         false => pictures(size.0, size.1),
     };
     let output = tempfile::tempdir().unwrap();
-    let together = if arguments.starts_with(TASKS) { "0" } else { "1" };
+    // If blocks cannot be resident together, the sweeps run as tasks. Along 4 paths, where none waits for another, they
+    // must also be too many for the device.
+    let tasks = arguments.starts_with(TASKS);
+    let few = tasks && arguments.windows(2).any(|two| two == ["--paths", "4"]);
+    if few {
+        command.envs([("FAKE_MULTIPROCESSORS", "1"), ("FAKE_SHARED", "50")]);
+    }
     let run = command
-        // If blocks cannot be resident together, the sweeps run as tasks.
-        .env("FAKE_COOPERATIVE", together)
+        .env("FAKE_COOPERATIVE", if tasks { "0" } else { "1" })
         .args(["match", "--engine", "cuda", "--verify", "-o"])
         .arg(output.path().join("disparity.png"))
         .args([left, right])
@@ -306,6 +311,13 @@ fn tasks_give_the_bytes_of_the_reference() {
     let census = ["--cost", "census", "--min-confidence", "20", "--min-disparity", "-9"];
     same((70, 40), &with(&[&["-d", "20", "--paths", "8"], &census[..]].concat()));
     same((63, 21), &with(&["-d", "20", "--paths", "5"]));
+    // Along 4 paths the warps that follow paths pick the winners.
+    for size in [(65, 23), (70, 70)] {
+        same(size, TASKS_STRAIGHT);
+    }
+    same((75, 35), &with(&["-d", "24", "--paths", "4", "--prior", "1", "--uniqueness", "20"]));
+    same((70, 40), &with(&[&["-d", "130", "--paths", "4"], &census[..]].concat()));
+    same((70, 12), &with(&["-d", "65", "--paths", "4", "--p2", "120", "--left-right", "off"]));
 }
 
 /// With less shared memory, strips are narrower and fewer rows of path deltas are stored: with 58
@@ -628,7 +640,8 @@ fn broken_kernels_are_noticed() {
             TILED => TILED_SIZE,
             EVEN => EVEN_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
-            DIAGONAL | TASKS_AD => (65, 23),
+            DIAGONAL | BRIGHT | TASKS_AD => (65, 23),
+            TASKS_STRAIGHT => (70, 70),
             _ => SIZE,
         };
         verify(size, arguments, Some(hook)).0

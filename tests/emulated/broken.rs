@@ -13,6 +13,27 @@ pub const DIAGONAL: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "1", 
 pub const TASKS: &[&str] = &["--p1", "5"];
 pub const TASKS_AD: &[&str] =
     &["--p1", "5", "-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "8"];
+pub const TASKS_STRAIGHT: &[&str] =
+    &["--p1", "5", "-d", "20", "--cost", "ad", "--ad-window", "1", "--paths", "4"];
+// Costs beside the picture, where its intensities count as 0, that differ between candidates.
+pub const BRIGHT: &[&str] = &[
+    "-d",
+    "20",
+    "--cost",
+    "ad",
+    "--ad-window",
+    "1",
+    "--paths",
+    "8",
+    "--ad-truncation",
+    "250",
+    "--p2-mode",
+    "fixed",
+    "--p1",
+    "1",
+    "--p2",
+    "5",
+];
 pub const AD_WINDOW: &[&str] = &["-d", "20", "--cost", "ad", "--ad-window", "3"];
 pub const SMOOTHED: &[&str] = &["-d", "16", "--cost", "ad"];
 pub const SPECKLE: &[&str] =
@@ -86,12 +107,12 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("last_neighbour", ACROSS),
     ("padding", SHORT),
     ("p2_leftwards", AD),
-    ("halo_border", DIAGONAL),
+    ("halo_border", BRIGHT),
     ("halo_received", AD),
-    ("states_of_band", TASKS_AD),
+    ("states_of_band", TASKS_STRAIGHT),
     ("task_before", TASKS_AD),
     ("below", TASKS_AD),
-    ("other_sums", AD),
+    ("other_sums", TASKS_STRAIGHT),
     // Winners: ties, uniqueness, sub-pixel refinement, the right view, borders.
     ("tie", AD),
     ("uniqueness", AD),

@@ -9,6 +9,7 @@
  * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all later
  *                calls fail as well, as on a real device
  * FAKE_EMULATES  modules are paths of libraries that contain the kernels
+ * FAKE_MULTIPROCESSORS  24
  * FAKE_SHARED    shared memory of a block in KiB, 99
  * FAKE_REPORT    file for the report at the end: leaks and wrong uses */
 
@@ -101,7 +102,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     switch (attribute) {
     case 75: *value = sm / 10; break;
     case 76: *value = sm % 10; break;
-    case 16: *value = 24; break;             /* multiprocessors */
+    case 16: *value = setting("FAKE_MULTIPROCESSORS", 24); break;
     case 97: *value = setting("FAKE_SHARED", 99) << 10; break;       /* shared memory of a block */
     case 81: *value = (setting("FAKE_SHARED", 99) + 1) << 10; break;      /* of a multiprocessor */
     case 39: *value = 1536; break;           /* threads */

@@ -218,5 +218,6 @@ mod tests {
         }
         assert_eq!(VectorLayout::of(128), VectorLayout { group: 8, registers: 8 });
         assert_eq!(VectorLayout::of(129).padded(), 192);
+        assert_eq!(VectorLayout::of(600).padded(), 768);
     }
 }
