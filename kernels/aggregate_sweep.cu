@@ -364,14 +364,16 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
         } else if (completes) {
             if (i >= winners_behind && own.left > 0) {
                 if (!TASKS || own.y < of.height)
-                    complete(shared, i - winners_behind, own.strip * STRIP, of.width, own.y, of.columns, of.winners, of.peaks);
+                    complete(shared, i - winners_behind, own.strip * STRIP, of.width, own.y, of.columns, of.winners,
+                             of.peaks);
                 own.next();
             }
         }
 #if LEFT_RIGHT
         else if (i >= keys_behind && own.left > 0) {
             if (!TASKS || own.y < of.height)
-                match_right(shared, i - keys_behind, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y, of.right);
+                match_right(shared, i - keys_behind, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y,
+                            of.right);
             own.next();
         }
 #endif

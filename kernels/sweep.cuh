@@ -64,6 +64,7 @@ static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 #define TILE_WORDS (STRIP + STRIP * TILE_PITCH)
 #define KEY_WORDS (SELECT ? TILES * TILE_WORDS : 0)
 #define BEST_WORDS (SELECT ? 2 * 2 * STRIP : 0)
+static_assert(PICKS_APART || TILES <= 2, "the winners of two rows have room");
 // With TASKS: the initial path states of the next task, vertical paths first, then both diagonals,
 // each vector followed by its least value; then the ring of tasks.
 #define STATE_PITCH (HALF_DISPARITIES + 4)

@@ -9,7 +9,7 @@
  * FAKE_FAIL_AT   number of the launch, from 1, that fails with CUDA_ERROR_ILLEGAL_ADDRESS; all later
  *                calls fail as well, as on a real device
  * FAKE_EMULATES  modules are paths of libraries that contain the kernels
- * FAKE_MULTIPROCESSORS  24
+ * FAKE_MULTIPROCESSORS  multiprocessors of a device, 24
  * FAKE_SHARED    shared memory of a block in KiB, 99
  * FAKE_REPORT    file for the report at the end: leaks and wrong uses */
 

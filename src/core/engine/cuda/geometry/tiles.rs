@@ -26,7 +26,7 @@ pub struct CostTile {
 impl CostTile {
     /// The tile for averaging the cost over this window, in a picture of this size on this device. Fewer rows
     /// give more blocks, but each first processes the rows above it; a small picture needs blocks first of all.
-    /// Where a warp has one pixel, a block of eight columns would write only four of them.
+    /// A block of eight warps with one pixel each would write four columns of eight, so it has sixteen if they fit.
     pub fn of(
         window: Option<Window>,
         lanes: VectorLayout,
