@@ -158,7 +158,7 @@ setup_rust() {
     local packaged=no install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
     if command -v rustup >/dev/null; then
         install="rustup update stable && rustup default stable"
-    elif apt-cache show rustup >/dev/null 2>&1; then # Debian 13, Ubuntu 24.04 and later
+    elif apt-get install --simulate rustup >/dev/null 2>&1; then # Debian 13, Ubuntu 24.04 and later
         packaged=yes install="apt-get install rustup && rustup default stable"
     elif ! command -v curl >/dev/null && command -v apt-get >/dev/null; then
         install="apt-get install curl ca-certificates && $install"
@@ -176,10 +176,13 @@ setup_rust() {
         echo "or let scripts/setup.sh --rust do so." >&2
         return 1
     fi
-    if [[ $packaged == yes ]]; then as_root apt-get install --yes --no-install-recommends rustup; fi
+    if [[ $packaged == yes ]]; then
+        as_root apt-get install --yes --no-install-recommends rustup || fail "apt could not install rustup"
+    fi
     if command -v rustup >/dev/null; then
         say "installing or updating Rust with rustup for this user"
-        rustup toolchain install stable --no-self-update --profile minimal --component clippy,rustfmt
+        rustup toolchain install stable --no-self-update --profile minimal --component clippy,rustfmt ||
+            fail "rustup could not install Rust"
         rustup default stable
     else
         say "installing Rust with rustup for this user (~/.cargo, ~/.rustup)"
@@ -191,7 +194,8 @@ setup_rust() {
         script=$(mktemp)
         curl --proto '=https' --tlsv1.2 -sSf -o "$script" https://sh.rustup.rs ||
             fail "rustup could not be fetched"
-        sh "$script" -y --no-modify-path --profile minimal --component clippy,rustfmt
+        sh "$script" -y --no-modify-path --profile minimal --component clippy,rustfmt ||
+            fail "rustup could not install Rust"
         rm -f "$script"
         say "for your own shell: . ${CARGO_HOME:-$HOME/.cargo}/env"
     fi
