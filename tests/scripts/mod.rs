@@ -37,11 +37,12 @@ impl Machine {
         self
     }
 
-    /// Adds a Debian on which every package but `missing` is installed; `apt-get` and `sudo` log.
+    /// Adds a Debian on which every package but `missing` is installed, and that has no rustup; `apt-get` and
+    /// `sudo` log.
     fn debian(self, missing: &str) -> Machine {
         let log = self.folder().join("log").display().to_string();
         self.tool("dpkg-query", &format!("[ \"$4\" = \"{missing}\" ] || echo installed"))
-            .tool("apt-get", &format!("echo \"apt-get $*\" >> {log}"))
+            .tool("apt-get", &format!("[ \"$2\" != --simulate ] && echo \"apt-get $*\" >> {log}"))
             .tool("sudo", &format!("echo sudo >> {log}; exec \"$@\""))
     }
 
@@ -134,6 +135,9 @@ fn old_rust_is_named_and_left_alone() {
     let (status, said, _) = machine.set_up(&[]);
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("Rust 1.9.0 is too old") && said.contains("rustup.rs | sh"), "{said}");
+
+    let (_, said, _) = machine.tool("apt-get", "").set_up(&[]);
+    assert!(said.contains("  apt-get install rustup &&"), "{said}");
 }
 
 #[test]
