@@ -21,8 +21,8 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   --arm64     also the package and the wheels for 64-bit ARM, on x86-64 Debian (root)
   --sign KEY  signs SHA256SUMS with this key of GnuPG
 
-The same commit gives the same bytes in any folder, if compilers, libraries and tools have the same versions. Missing tools
-are installed with Cargo, pip and apt.
+The same commit gives the same bytes in any folder, if compilers, tools and development packages are the same. Missing
+tools are installed with Cargo, pip and apt.
 END
 }
 

@@ -29,13 +29,23 @@ if [[ ${1:-} != --test ]]; then
     for triple in "$@"; do
         [[ -d $(rustc --print target-libdir --target "$triple") ]] || rustup target add "$triple"
     done
-    install_tools 'maturin>=1.9,<2' ziglang
+    install_tools 'maturin>=1.9,<2' ziglang wheel
     mkdir -p target/licences
     "$(scripts/python.sh json)" scripts/licences.py --package stereod-python >target/licences/crates.txt
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
+    made=$(mktemp -d)
+    trap 'rm -rf "$made"' EXIT
     for triple in "$@"; do
         case $triple in *-musl) oldest=musllinux_1_2 ;; *) oldest=manylinux_2_28 ;; esac
-        "$tools/bin/maturin" build --release --zig --compatibility "$oldest" --target "$triple" --out "$target/wheels"
+        "$tools/bin/maturin" build --release --zig --compatibility "$oldest" --target "$triple" --out "$made"
+    done
+    # maturin writes this folder into its bill of materials.
+    mkdir -p "$target/wheels"
+    for wheel in "$made"/*.whl; do
+        "$tools/bin/wheel" unpack --dest "$made" "$wheel"
+        sed -i "s|$PWD|/usr/src/stereod|g" "$made"/stereod-*/*.dist-info/sboms/*.json
+        "$tools/bin/wheel" pack --dest-dir "$target/wheels" "$made"/stereod-*/
+        rm -rf "$made"/stereod-*/
     done
     ls -l "$target/wheels"
     exit
