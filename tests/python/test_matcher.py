@@ -3,10 +3,10 @@
 import base64
 import copy
 import gc
+import mmap
 import multiprocessing
 import os
 import pickle
-import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +20,7 @@ import stereod
 from conftest import ROOT
 
 CPU = {"engine": "cpu", "disparities": 32}
+unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no forks, no such signals and no /proc")
 
 
 def test_the_disparity_of_a_known_scene(scene):
@@ -272,6 +273,7 @@ def test_the_pairs_of_a_stream_come_back_in_order(scene):
         list(matcher.stream(failing()))
 
 
+@unix
 def test_a_stream_in_the_child_of_a_fork_says_so(scene):
     left, right, _ = scene
     stream = stereod.Matcher(**CPU).stream((left, right, i / 30) for i in range(3))
@@ -452,7 +454,7 @@ def child(matcher, left, right, queue):
     queue.put(matcher(left, right).raw)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_other_processes(scene, method):
     left, right, _ = scene
     matcher = stereod.Matcher(**CPU)
@@ -465,7 +467,7 @@ def test_other_processes(scene, method):
     process.join(60)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_results_come_back_from_other_processes(scene, method):
     left, right, _ = scene
     matcher = stereod.Matcher(**CPU)
@@ -549,6 +551,7 @@ print("done")
 """
 
 
+@unix
 def test_the_child_of_a_fork_matches_while_another_thread_did():
     # An engine takes some milliseconds to make; only the first one of a process initialises everything.
     for delay in range(12):
@@ -568,6 +571,7 @@ while True: matcher(image, image)
 """
 
 
+@unix
 @pytest.mark.parametrize(("disparities", "shape"), [(64, (240, 320)), (1024, (3000, 4000))])
 def test_an_interrupt_ends_a_loop_and_a_pair_that_takes_long(disparities, shape):
     script = INTERRUPTED.format(disparities=disparities, shape=shape)
@@ -581,6 +585,7 @@ def test_an_interrupt_ends_a_loop_and_a_pair_that_takes_long(disparities, shape)
     assert b"KeyboardInterrupt" in process.communicate(timeout=20)[1]
 
 
+@unix
 def test_a_matcher_goes_on_after_an_interrupt(scene):
     left, right, _ = scene
     matcher = stereod.Matcher(**CPU)
@@ -598,6 +603,7 @@ def test_a_matcher_goes_on_after_an_interrupt(scene):
     assert (matcher(left, right).raw == expected).all()
 
 
+@unix
 def test_memory_does_not_grow(scene):
     left, right, _ = scene
     left, right = left[:40, :80], right[:40, :80]
@@ -609,7 +615,7 @@ def test_memory_does_not_grow(scene):
             assert d.disparity.shape == (40, 80) and d.status.any()
         gc.collect()
         with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[1]) * resource.getpagesize()
+            return int(statm.read().split()[1]) * mmap.PAGESIZE
 
     before = use(2000)
     grown = use(10_000) - before
