@@ -7,13 +7,10 @@
 
 use nalgebra::{Matrix3, Matrix3x2, Vector2, Vector3};
 
-use super::charuco::markers;
+use super::charuco::{FAMILY, markers};
 use super::refine::{between, inside};
 use stereod_core::calibration::board::detection::distance;
 use stereod_core::frame::Image;
-
-/// Dictionary of the tags, by OpenCV's name.
-pub(super) const FAMILY: &str = "DICT_APRILTAG_36h11";
 
 /// Modules along a side of a code.
 const BITS: usize = 6;

@@ -1,12 +1,14 @@
 //! ChArUco boards and AprilGrids, and boards from text.
 
-use super::aprilgrid::FAMILY;
 use calib_targets_charuco::{CharucoBoard, CharucoBoardSpec, Dictionary, resolve_dictionary};
 
 use stereod_core::calibration::board::pattern::{BoardError, MOST_SQUARES, Pattern};
 
 /// Default distance between the tags of an AprilGrid relative to their side, as in Kalibr's examples.
 const SPACING: f64 = 0.3;
+
+/// Dictionary of an AprilGrid's tags, by OpenCV's name.
+pub(super) const FAMILY: &str = "DICT_APRILTAG_36h11";
 
 /// Default side of a ChArUco marker relative to the square's.
 const MARKER_RATIO: f64 = 0.75;

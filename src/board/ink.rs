@@ -1,7 +1,7 @@
 //! The printed black of a board.
 
-use super::aprilgrid::{BORDER, FAMILY};
-use super::charuco::markers;
+use super::aprilgrid::BORDER;
+use super::charuco::{FAMILY, markers};
 use stereod_core::calibration::board::pattern::{Board, Pattern};
 
 /// A black rectangle of a board in metres, from the board's top left corner; x to the right, y down.

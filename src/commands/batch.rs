@@ -1,6 +1,7 @@
 //! `stereod batch`: many recordings in shards; each piece has its own folder and manifest.
 
 mod checked;
+mod identity;
 mod list;
 mod manifest;
 mod merge;

@@ -3,6 +3,7 @@
 #[cfg(feature = "window")]
 mod guided;
 mod pictures;
+mod session;
 mod stream;
 
 use std::fmt::Write;

@@ -3,7 +3,6 @@
 //! Bad pixels are defined as by Scharstein and Szeliski (IJCV 2002, section 5.1), D1 and hole
 //! filling as in the KITTI development kit (Menze and Geiger, CVPR 2015).
 
-use super::summary::Combine;
 use super::truth::Region;
 use stereod_core::frame::{DisparityMap, SUBPIXEL};
 
@@ -38,6 +37,9 @@ pub const NAMES: [&str; 16] = [
     "avgerr",
     "rms",
 ];
+
+/// Way in which the values of a figure become one; there is at least one.
+pub type Combine = fn(&[f64]) -> f64;
 
 /// Figures over an area, one for each of [`NAMES`]; `None` if no pixel has a disparity.
 #[derive(Clone, Debug, PartialEq)]

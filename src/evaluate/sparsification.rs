@@ -4,8 +4,7 @@
 //! rest should fall. The figure is the area below that curve over all densities (Hu and Mordohai, A
 //! quantitative evaluation of confidence measures for stereo vision, PAMI 34(11), 2012, section 4).
 
-use super::scoring::Values;
-use super::summary::Combine;
+use super::scoring::{Combine, Values};
 use super::truth::Region;
 use stereod_core::frame::LEAST_CONFIDENCE;
 

@@ -1,7 +1,7 @@
 //! The figures of one pair, and the means over several.
 
 use super::item::Areas;
-use super::scoring::Score;
+use super::scoring::{Combine, Score};
 use super::sparsification::Sparsification;
 use super::surfaces::Surfaces;
 
@@ -20,9 +20,6 @@ pub struct Summary {
     /// Sparsification, if there is a confidence.
     pub sparsification: Areas<Sparsification>,
 }
-
-/// Way in which the values of a figure become one; there is at least one.
-pub type Combine = fn(&[f64]) -> f64;
 
 /// Returns the mean.
 pub fn mean(values: &[f64]) -> f64 {

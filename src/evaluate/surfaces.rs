@@ -2,8 +2,7 @@
 
 use nalgebra::{Matrix3, Vector3};
 
-use super::scoring::{Values, percent};
-use super::summary::Combine;
+use super::scoring::{Combine, Values, percent};
 
 /// Side of the windows, next to each other, that a plane is fitted to, in pixels.
 const SIDE: usize = 15;

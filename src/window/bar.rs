@@ -20,16 +20,6 @@ const TEXTS: f32 = 38.0;
 /// Smallest share of a window's height that stays free. Lower windows have no bar.
 const FREE: f32 = 0.5;
 
-/// State of the buttons.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bar {
-    pub view: View,
-    /// Whether frames are written to files now; `None` if the run writes none.
-    pub records: Option<bool>,
-    pub is_measuring: bool,
-    pub depth_colours: bool,
-}
-
 /// Views by their buttons' names.
 const VIEWS: [(Action, View, &str); 8] = [
     (Action::Both, View::SideBySide, "Both"),

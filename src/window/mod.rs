@@ -21,6 +21,7 @@ mod offscreen;
 mod options;
 mod orbit;
 mod overlay;
+mod pane;
 mod panel;
 mod remote;
 mod renderer;
@@ -44,7 +45,6 @@ use winit::event_loop::EventLoop;
 
 #[cfg(test)]
 pub(crate) use app::measuring::ruler;
-pub use bar::Bar;
 use event_loop::{End, Shell, show_window};
 pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use help::Sheet;
@@ -52,7 +52,7 @@ pub use histogram::Histogram;
 pub use offscreen::Offscreen;
 pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 pub use orbit::Orbit;
-pub use overlay::{Hover, Legend, OverlayContent, Ruler};
+pub use overlay::{Bar, Hover, Legend, OverlayContent, Ruler};
 #[cfg(test)]
 pub(crate) use panel::Panel;
 use remote::{Mailbox, Wake};

@@ -1,6 +1,6 @@
 //! The scene in three dimensions: the viewpoint, and the way from pixels to points and to the screen.
 
-use super::scene::Pane;
+use super::pane::Pane;
 use stereod_core::frame::{INVALID, Matched, SUBPIXEL, StereoGeometry};
 
 /// A 4x4 matrix, column by column, as shaders take it.

@@ -7,10 +7,9 @@ use std::time::Duration;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-use super::bar::Bar;
 use super::help::Sheet;
 use super::histogram::{self, Histogram};
-use super::options::Timing;
+use super::options::{Timing, View};
 use super::remote::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
@@ -20,6 +19,16 @@ use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use stereod_io::sink::colour::{ColourMap, legend_label};
+
+/// State of the buttons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bar {
+    pub view: View,
+    /// Whether frames are written to files now; `None` if the run writes none.
+    pub records: Option<bool>,
+    pub is_measuring: bool,
+    pub depth_colours: bool,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct OverlayContent {

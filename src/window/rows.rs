@@ -3,7 +3,7 @@
 
 use egui::{Align2, Color32, FontId, Painter, Rect, Stroke, pos2, vec2};
 
-use super::scene::Pane;
+use super::pane::Pane;
 use super::style::{BRIGHT, MARGIN, PANEL, TEXT};
 
 /// Smallest distance of two lines on the screen, in points.

@@ -3,7 +3,7 @@
 use egui::{Align2, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 use super::options::Content;
-use super::scene::Pane;
+use super::pane::Pane;
 use super::style::{ALARM, BRIGHT, DIM, Line, MARGIN, PANEL, panel};
 use crate::viewer::Knob;
 use stereod_core::frame::{DisparityMap, INVALID};

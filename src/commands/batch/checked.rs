@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::manifest::{Manifest, NO_MANIFEST, State, state};
+use super::manifest::{Manifest, NO_MANIFEST, State, foreign, state};
 use super::plan::{Piece, Plan};
 use crate::commands::{Error, print};
 use stereod_core::files::explain;
@@ -34,7 +34,7 @@ pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
         let Inspected { whole, damaged, problems } = check(folder, &plan, of_input)?;
         for piece in damaged.into_iter().filter(|_| remove) {
             let place = folder.join(&piece.name);
-            match plan.foreign(&place)? {
+            match foreign(&place, &plan.own_files())? {
                 None => {
                     fs::remove_dir_all(&place).map_err(|error| explain(&place, &error))?;
                     checked.removed.push(piece.name.clone());

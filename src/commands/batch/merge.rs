@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::checked::{Inspected, check};
 use super::manifest::Manifest;
-use super::plan::{Piece, Plan};
-use super::work::STATISTICS;
+use super::plan::{Piece, Plan, STATISTICS};
 use crate::commands::prepare::loading::Inputs;
 use crate::commands::{Error, print};
 use crate::outputs::Kind;

@@ -12,10 +12,9 @@ use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::identity::{self, Identity};
 use super::list::{self, Input};
-use super::manifest::{self, Identity};
 use super::shard::Shards;
-use super::work::{SETTINGS, STATISTICS};
 use crate::commands::Error;
 use crate::outputs::{self, Output};
 use crate::settings::{Loaded, row};
@@ -36,6 +35,11 @@ const LONGEST: u64 = 1 << 30;
 
 /// Number of the layout of `run.json` and manifests.
 pub const SCHEMA: u32 = 2;
+
+/// Name of a piece's settings, in the format of a configuration file.
+pub const SETTINGS: &str = "settings.toml";
+
+pub const STATISTICS: &str = "stats.json";
 
 /// Largest number of pieces of a batch: 20 years of video at 30 pairs a second in pieces of 20,000 pairs.
 const MOST: u64 = 1 << 20;
@@ -127,11 +131,9 @@ impl Plan {
         outputs::of_batch().filter(|(name, ..)| self.write.iter().any(|write| write == name))
     }
 
-    /// Returns a file in the folder of a piece that is none of its own.
-    pub fn foreign(&self, place: &Path) -> Result<Option<PathBuf>> {
-        let outputs = self.outputs().map(|(_, _, path)| path);
-        let own: Vec<&str> = outputs.chain([STATISTICS, SETTINGS]).collect();
-        manifest::foreign(place, &own)
+    /// Returns the files and folders in the folder of a piece.
+    pub fn own_files(&self) -> Vec<&'static str> {
+        self.outputs().map(|(_, _, path)| path).chain([STATISTICS, SETTINGS]).collect()
     }
 
     pub fn check_number(&self) -> Result<(), String> {
@@ -258,7 +260,7 @@ pub fn settings_of(
         }
         for path in file_list(list)? {
             let (hash, _) =
-                manifest::of_file(&path, u64::MAX).context("cannot read the calibration")?;
+                identity::of_file(&path, u64::MAX).context("cannot read the calibration")?;
             settings.insert(format!("content of {}", path.display()), hash.into());
         }
     }

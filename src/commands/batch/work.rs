@@ -17,9 +17,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::identity::Identity;
 use super::list::Input;
-use super::manifest::{Identity, Manifest, NO_MANIFEST, State, state};
-use super::plan::{Piece, Plan, SCHEMA};
+use super::manifest::{Manifest, NO_MANIFEST, State, foreign, state};
+use super::plan::{Piece, Plan, SCHEMA, SETTINGS, STATISTICS};
 use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};
 use crate::settings::names::text_of;
@@ -37,11 +38,6 @@ use stereod_io::sink::numbered::RECORD;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 pub const UNFINISHED: &str = ".part";
-
-/// Name of a piece's settings, in the format of a configuration file.
-pub const SETTINGS: &str = "settings.toml";
-
-pub const STATISTICS: &str = "stats.json";
 
 #[derive(Debug, PartialEq)]
 pub enum Ended {
@@ -131,9 +127,7 @@ impl Work<'_> {
     /// Refuses to replace a folder that no batch has made, or that holds other files.
     fn refuse_foreign(&self, piece: &Piece, reason: &str) -> Result<(), crate::commands::Error> {
         let place = self.folder.join(&piece.name);
-        let foreign = self
-            .plan
-            .foreign(&place)?
+        let foreign = foreign(&place, &self.plan.own_files())?
             .map(|name| format!("{} is none of its files", name.display()));
         let has_manifest = reason != NO_MANIFEST;
         if let Some(why) = foreign.or_else(|| (!has_manifest).then(|| reason.to_owned())) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::{Error, signals};
-use super::stream::{Outcome, Seen, Session, play};
+use super::session::{Outcome, Seen, Session, play};
 use crate::settings::{AtEnd, Loaded, Pace};
 use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
 use stereod_core::calibration::solve::{Judgement, Quality, Refusal};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{App, size};
 use crate::viewer::Knob;
-use crate::window::scene::Pane;
+use crate::window::pane::Pane;
 use crate::window::wipe::{self, NAMES, REACH, Side, Wipe};
 use stereod_core::frame::Matched;
 

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::bar::Bar;
 use super::super::histogram::Histogram;
 use super::super::options::{Content, View};
-use super::super::overlay::{Hover, Legend, OverlayContent};
+use super::super::overlay::{Bar, Hover, Legend, OverlayContent};
+use super::super::pane::Pane;
 use super::super::rows::Rows;
-use super::super::scene::Pane;
 use super::measuring::place_on;
 use super::{App, size};
 

@@ -3,7 +3,8 @@
 use super::super::options::View;
 use super::super::orbit::{Space, geometry_of, point};
 use super::super::overlay::Ruler;
-use super::super::scene::{Pane, Scene};
+use super::super::pane::Pane;
+use super::super::scene::Scene;
 use super::{App, size};
 use stereod_core::frame::Matched;
 

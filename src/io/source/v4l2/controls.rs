@@ -4,8 +4,6 @@ use std::io;
 
 use serde::Deserialize;
 
-use super::device::ControlRange;
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
@@ -100,6 +98,24 @@ const fn switch_knob(
 ) -> Knob {
     let (manual, automatic, scale) = (0, &[1], 1.0);
     Knob { key, help: "", largest, name, unit, chooser, manual, automatic, value, scale }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ControlRange {
+    pub(super) least: i32,
+    pub(super) largest: i32,
+    /// Between one value and the next.
+    pub(super) step: i32,
+}
+
+impl ControlRange {
+    /// Returns the largest valid value up to this one, or the least.
+    pub(super) fn nearest(self, value: i32) -> i32 {
+        // In 64 bits, because a range may span all 32.
+        let (least, step) = (i64::from(self.least), i64::from(self.step.max(1)));
+        let value = i64::from(value.clamp(self.least, self.largest.max(self.least)));
+        ((value - least) / step * step + least) as i32
+    }
 }
 
 pub(super) trait Panel {

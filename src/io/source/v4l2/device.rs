@@ -11,7 +11,7 @@ use std::path::Path;
 
 use bytemuck::Zeroable;
 
-use super::controls::Panel;
+use super::controls::{ControlRange, Panel};
 use super::modes::{Format, Mode, Rate, rates_within, sizes_within};
 use stereod_core::camera::{CameraControl, ControlKind};
 
@@ -23,24 +23,6 @@ pub(super) struct Identity {
     pub(super) bus: String,
     /// True if it delivers frames, not metadata.
     pub(super) captures: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ControlRange {
-    pub(super) least: i32,
-    pub(super) largest: i32,
-    /// Between one value and the next.
-    pub(super) step: i32,
-}
-
-impl ControlRange {
-    /// Returns the largest valid value up to this one, or the least.
-    pub(super) fn nearest(self, value: i32) -> i32 {
-        // In 64 bits, because a range may span all 32.
-        let (least, step) = (i64::from(self.least), i64::from(self.step.max(1)));
-        let value = i64::from(value.clamp(self.least, self.largest.max(self.least)));
-        ((value - least) / step * step + least) as i32
-    }
 }
 
 pub(super) struct Device {

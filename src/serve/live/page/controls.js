@@ -1,6 +1,6 @@
 // Views, panels and buttons.
-import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, send, show, stage, state } from "./state.js";
-import { paintNow, repaint, showReadout } from "./paint.js";
+import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, repaint, send, show, stage, state } from "./state.js";
+import { paintNow, showReadout } from "./paint.js";
 import { showFacts } from "./status.js";
 
 export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence", "right"];

@@ -1,8 +1,6 @@
 // The canvas: layout of the views, colours, the probe and the measured distance.
-import { $, canvas, clamp, depthOf, element, metres, press, show, stage, state, text, UNKNOWN } from "./state.js";
+import { $, canvas, clamp, depthOf, element, metres, painting, press, repaint, show, stage, state, text, UNKNOWN } from "./state.js";
 import { gridWords, placeOf, pointAt } from "./points.js";
-
-let dirty = true;
 
 export function setColours(table, span) {
   state.colours = table;
@@ -14,7 +12,7 @@ export function setColours(table, span) {
   ramp.putImageData(pixels, 0, 0);
   $("unknown").style.setProperty("--unknown", `rgb(${state.colours[256]})`);
   showLegend();
-  dirty = true;
+  painting.dirty = true;
 }
 
 export function showLegend() {
@@ -101,29 +99,21 @@ function resize() {
   if (canvas.width !== width || canvas.height !== height) {
     canvas.width = width;
     canvas.height = height;
-    dirty = true;
+    painting.dirty = true;
   }
 }
 
-function paint() {
+painting.paint = () => {
   resize();
-  if (!dirty) return;
-  dirty = false;
+  if (!painting.dirty) return;
+  painting.dirty = false;
   state.painter.paint(canvas.width, canvas.height);
   placeCrosses();
-}
+};
 
 export function paintNow() {
-  dirty = true;
-  paint();
-}
-
-let asked = false;
-export function repaint() {
-  dirty = true;
-  if (asked) return;
-  asked = true;
-  requestAnimationFrame(() => { asked = false; paint(); });
+  painting.dirty = true;
+  painting.paint();
 }
 
 export function setProbe(column, row) {

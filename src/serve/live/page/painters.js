@@ -1,6 +1,6 @@
 // Two painters of the canvas: with WebGL2, and without it.
-import { canvas, clamp, stage, state, UNKNOWN } from "./state.js";
-import { panesOn, partOf, repaint } from "./paint.js";
+import { canvas, clamp, repaint, stage, state, UNKNOWN } from "./state.js";
+import { panesOn, partOf } from "./paint.js";
 import { isLeftCamera, spaceOf } from "./points.js";
 import { CORNER_OF_POINT, END_OF_LINE, LINES } from "./space.js";
 

@@ -1,7 +1,6 @@
 // The points in three dimensions: their viewpoint, the numbers for the shaders, and the point under the mouse.
 // As in the window (src/window/orbit.rs).
-import { canvas, clamp, state, UNKNOWN } from "./state.js";
-import { repaint } from "./paint.js";
+import { canvas, clamp, repaint, state, UNKNOWN } from "./state.js";
 
 const REACH = 12; // Distance from the mouse in pixels of the page within which a point is picked.
 const PICKED = 1 << 20; // Largest number of pixels among which one is picked.

@@ -28,6 +28,17 @@ export const state = {
   painter: null,
 };
 
+// When the canvas is painted: paint.js says how.
+export const painting = { dirty: true, asked: false, paint: null };
+
+// Paints once before the browser's next frame, however often it is called.
+export function repaint() {
+  painting.dirty = true;
+  if (painting.asked) return;
+  painting.asked = true;
+  requestAnimationFrame(() => { painting.asked = false; painting.paint(); });
+}
+
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
