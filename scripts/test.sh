@@ -101,6 +101,8 @@ tests_to_the_end() {
 check "formatting" cargo fmt --check
 check "layers, self-test" python3 scripts/check_layering.py --self-test
 check "layers" python3 scripts/check_layering.py
+check "limits, self-test" python3 scripts/ratchet.py --self-test
+check "limits" python3 scripts/ratchet.py
 check "shell scripts" shellcheck scripts/*.sh .ci/run
 check "clippy and build" cargo test --locked --no-run "${everything[@]}" "$@"
 if [[ $# -gt 0 ]]; then
