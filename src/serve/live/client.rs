@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
 use tokio::sync::watch;
@@ -231,13 +231,7 @@ impl<'a> Client<'a> {
             Ok(Message::Reset { number }) => {
                 (source.ask)(Ask::Reset(self.connection.request(number)));
             }
-            Ok(Message::Save) => {
-                let new = || {
-                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                    source.folder.join(format!("stereod-{}.toml", now.as_secs()))
-                };
-                (source.ask)(Ask::Write(source.settings_file.clone().unwrap_or_else(new)));
-            }
+            Ok(Message::Save) => (source.ask)(Ask::Write),
             Ok(Message::Pause { on }) => source.control.pause.set(on),
             Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
             Ok(Message::Close { viewer }) => self.live.0.viewers.close(ClientId(viewer)),

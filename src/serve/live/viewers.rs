@@ -139,8 +139,12 @@ impl Viewers {
 
     pub fn answer(&self, tuned: &Tuned) {
         for taken in &mut locked(&self.0).seats {
-            let answer = |number| Answer { number, problem: tuned.problem.clone() };
-            taken.answers.extend(tuned.answered_to(ViewerId::Client(taken.id)).map(answer));
+            let own = tuned.answers_to(ViewerId::Client(taken.id));
+            let answer = |(number, problem): (_, Option<&String>)| Answer {
+                number,
+                problem: problem.cloned(),
+            };
+            taken.answers.extend(own.map(answer));
         }
     }
 

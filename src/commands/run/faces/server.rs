@@ -129,18 +129,15 @@ impl Face for Seen {
             colouring: run.colouring.clone(),
             clouds: settings.output.clouds(),
             tuned: Tuned {
-                answered: Vec::new(),
+                answers: Vec::new(),
                 knobs: knobs(run.loaded),
                 since: Instant::now(),
                 colouring: run.colouring.get(),
-                problem: None,
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
             frame_prefix: settings.output.frame_prefix.clone(),
             files: outputs::files_of_frames(settings).collect(),
-            settings_file: settings.window.settings(),
-            folder: (&settings.window.snapshots).into(),
         });
         sinks.push(Box::new(LiveSink::new(page.clone())));
         self.live = Some(page.clone());

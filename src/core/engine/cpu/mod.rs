@@ -148,8 +148,7 @@ impl CpuEngine {
         let options = Self::options_within(left, params, pairs.size, options)?;
         // Before any thread starts.
         let needed = Self::estimate(params, width, height, options)?.host;
-        let what = format!("matching {width}x{height} at {} disparities", params.range.count);
-        let memory = Budget::of_process().reserve(what, needed, CURE)?;
+        let memory = Budget::of_process().reserve(in_words(params, pairs), needed, CURE)?;
         let (simd, team, host) = options.start_team()?;
         let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
         let Parts { levels, information, temporal } = parts;
@@ -185,6 +184,18 @@ impl CpuEngine {
         let arena = Arena::dry();
         Parts::new(&arena, params, (width, height), options.simd_and_threads()?, options)?;
         Ok(Estimate { host: arena.bytes(), device: 0 })
+    }
+
+    /// Fails if the whole budget cannot hold an engine for such pairs; nothing is allocated.
+    pub fn check_memory(
+        params: &Params,
+        pairs: &PairSpec,
+        options: CpuOptions,
+    ) -> anyhow::Result<()> {
+        let (width, height) = pairs.size;
+        let fewest = CpuOptions { costs_anew: true, ..options };
+        let needed = Self::estimate(params, width, height, fewest)?.host;
+        Ok(Budget::of_process().check_alone(in_words(params, pairs), needed, CURE)?)
     }
 
     /// Adjusts the options to `left` bytes: costs are recomputed if they do not fit, or beyond a gigabyte.
@@ -306,6 +317,11 @@ impl CpuEngine {
         self.host = host;
         taken
     }
+}
+
+fn in_words(params: &Params, pairs: &PairSpec) -> String {
+    let ((width, height), count) = (pairs.size, params.range.count);
+    format!("matching {width}x{height} at {count} disparities")
 }
 
 /// The parts of an engine that take memory.

@@ -28,6 +28,11 @@ impl<S: Schema> Loaded<S> {
     pub fn rigs(&self) -> impl Iterator<Item = &str> {
         self.layers.rigs.iter().map(|rig| &*rig.name)
     }
+
+    /// Returns the name of the rig whose values are in effect.
+    pub fn rig(&self) -> Option<&str> {
+        self.layers.rig.as_deref()
+    }
 }
 
 impl<S: Schema> Layers<S> {
