@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::telemetry::progress::Progress;
 use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
+use stereod_core::engine::cpu::TURN;
 use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::queue::{LinkReceiver, LinkSender};
 use stereod_core::thread::locked;
@@ -97,6 +98,8 @@ impl MatchLoop {
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));
+        let turns = matched.stages.iter().filter(|(stage, _)| *stage == TURN);
+        turns.for_each(|(_, waited)| self.progress.note_turn(*waited));
         // Decided once a pair, because the outputs are at different pairs at any moment.
         match (self.recording, self.suspended.is_set()) {
             (_, true) => self.recording = None,

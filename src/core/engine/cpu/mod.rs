@@ -73,6 +73,7 @@ mod winner;
 mod zero_mean;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::bail;
@@ -93,7 +94,8 @@ pub use self::simd::SimdChoice;
 use self::team::Team;
 pub use self::temporal::NAME as TEMPORAL;
 use self::temporal::TemporalStage;
-pub use self::turns::take_turns;
+use self::turns::Seat;
+pub use self::turns::{TURN, take_turns};
 pub use self::whole::WholeMap;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
@@ -115,6 +117,7 @@ pub struct CpuEngine {
     team: Team,
     host: Host,
     placement: Placement,
+    seat: Arc<Seat>,
     /// The finest level first; it has the size of the pairs.
     levels: Vec<Level>,
     /// State of mutual information, if that is the cost.
@@ -152,6 +155,7 @@ impl CpuEngine {
         let (simd, team, host) = options.start_team()?;
         let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
         let Parts { levels, information, temporal } = parts;
+        let seat = Seat::new(options.cores, team.len());
         Ok(Self {
             params: params.clone(),
             size: pairs.size,
@@ -159,6 +163,7 @@ impl CpuEngine {
             team,
             host,
             placement: options.placement(),
+            seat,
             levels,
             information,
             temporal,
@@ -264,7 +269,7 @@ impl CpuEngine {
         thresholds: Option<&[u32]>,
         of_stream: bool,
     ) -> anyhow::Result<()> {
-        let _turn = turns::turn();
+        let turn = self.seat.turn();
         let mut host = std::mem::take(&mut self.host);
         let taken = host.run(|| {
             match &self.rectify {
@@ -276,6 +281,7 @@ impl CpuEngine {
             }
             let submitted = Instant::now();
             let (mut stages, mut pair) = (Vec::new(), pair);
+            stages.extend(turn.as_ref().map(|turn| (TURN, turn.waited)));
             if let Some(rectify) = &self.rectify {
                 pair = rectify.run(&mut self.team, self.simd, pair)?;
                 stages.push((RECTIFY, submitted.elapsed()));
