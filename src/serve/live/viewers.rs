@@ -39,6 +39,26 @@ impl Ending {
         Self { code: CloseCode::Policy, reason: reason.into() }
     }
 
+    pub fn without_token() -> Self {
+        Self::refused("the token is missing or wrong")
+    }
+
+    /// A message of the viewer has more than so many bytes.
+    pub fn too_long(most: usize) -> Self {
+        let reason = format!("a message has more than {} KiB", most >> 10);
+        Self { code: CloseCode::Size, reason }
+    }
+
+    /// Reports whether the rest of a message was not taken.
+    pub fn leaves_rest(&self) -> bool {
+        self.code == CloseCode::Size
+    }
+
+    /// A message of the viewer breaks a rule of its kind.
+    pub fn invalid(reason: &str) -> Self {
+        Self { code: CloseCode::Invalid, reason: reason.into() }
+    }
+
     pub fn finished(reason: String) -> Self {
         Self { code: CloseCode::Normal, reason }
     }
