@@ -149,6 +149,13 @@ impl Ears {
     }
 }
 
+/// Tells a client why it cannot be served.
+pub async fn refuse(socket: HyperWebsocket, ending: Ending) {
+    if let Ok(socket) = socket.await {
+        part_from(socket, &ending).await;
+    }
+}
+
 /// Tells a client why its connection ends, and waits a little until it knows.
 async fn part_from(mut socket: HyperWebsocketStream, ending: &Ending) {
     let close = async {

@@ -62,6 +62,10 @@ impl Desk for Served {
     fn face(self: Arc<Self>, rig: usize) -> Box<dyn Face> {
         Box::new(Seen { served: self, rig, live: None })
     }
+
+    fn failed(&self, rig: usize, reason: &str) {
+        self.site.runs.failed(rig, reason);
+    }
 }
 
 impl Served {
@@ -78,9 +82,13 @@ impl Served {
     /// Tells people the addresses.
     fn tell(&self, address: SocketAddr) {
         let Some((token, file)) = &self.page else {
-            return self.site.runs.paths().for_each(|path| {
+            self.site.runs.paths().for_each(|path| {
                 tracing::info!("metrics on http://{address}{path}metrics");
             });
+            if self.site.runs.names().len() > 1 {
+                tracing::info!("metrics of the process on http://{address}/metrics");
+            }
+            return;
         };
         let reachable = addresses::reachable(address);
         match file {

@@ -27,8 +27,8 @@ pub struct Handles {
     pub args: RunArgs,
     /// The name of the rig; empty in a run without `[[rig]]`.
     pub name: String,
-    /// Set if other rigs run beside it.
-    pub has_neighbours: bool,
+    /// The names of all rigs that run.
+    pub rigs: Arc<[String]>,
     pub in_effect: Mutex<Loaded>,
     /// Switches that stop, hold and step the source.
     pub control: Control,

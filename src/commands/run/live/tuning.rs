@@ -232,12 +232,27 @@ impl Worker {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
+        self.tell_new_rigs(&now);
         // Last, so that all of this has been logged.
         let filter = self.handles.loaded().settings.log.filter;
         if filter != now.settings.log.filter
             && let Err(error) = logs::refilter(&filter, self.handles.args.common.verbosity())
         {
             tracing::error!("{error}");
+        }
+    }
+
+    /// Names rigs of the configuration that do not run, once for all rigs that do.
+    fn tell_new_rigs(&self, now: &Loaded) {
+        let Handles { name, rigs, .. } = &*self.handles;
+        let is_there = |rig: &&String| self.configured.rigs().any(|other| other == **rig);
+        // A rig that was chosen from several runs alone.
+        let are_all = now.rigs().count() <= rigs.len();
+        if !are_all || rigs.iter().find(is_there).is_some_and(|first| first != name) {
+            return;
+        }
+        for new in self.configured.rigs().filter(|rig| !now.rigs().any(|other| other == *rig)) {
+            tracing::warn!("needs a restart: the new rig {new}");
         }
     }
 
