@@ -2,7 +2,6 @@
 //! values; the run applies them.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -101,7 +100,7 @@ pub enum Ask {
     /// Return to the values of the configuration.
     Reset(RequestId),
     /// Write a configuration file with the values in effect.
-    Write(PathBuf),
+    Write,
 }
 
 /// Knobs, and the function that applies their values.
@@ -121,20 +120,19 @@ impl fmt::Debug for Tuning {
 /// Settings in effect after requests, or after a change from elsewhere. Every viewer gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    pub answered: Vec<RequestId>,
+    /// The requests that are answered, each with the reason if it was refused and so has changed nothing.
+    pub answers: Vec<(RequestId, Option<String>)>,
     pub knobs: Vec<Knob>,
     /// Time since when pairs are matched with them.
     pub since: Instant,
     pub colouring: Colouring,
-    /// Reason for a refusal of these requests, which then have changed nothing.
-    pub problem: Option<String>,
 }
 
 impl Tuned {
-    /// Returns the numbers of the viewer's requests that this answers.
-    pub fn answered_to(&self, viewer: ViewerId) -> impl Iterator<Item = u32> {
-        let own = self.answered.iter().filter(move |id| id.viewer == viewer);
-        own.map(|id| id.number)
+    /// Returns the numbers of the viewer's requests that this answers, each with the reason if it was refused.
+    pub fn answers_to(&self, viewer: ViewerId) -> impl Iterator<Item = (u32, Option<&String>)> {
+        let own = self.answers.iter().filter(move |(id, _)| id.viewer == viewer);
+        own.map(|(id, problem)| (id.number, problem.as_ref()))
     }
 }
 

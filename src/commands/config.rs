@@ -1,5 +1,6 @@
 //! `stereod config`: print and check the settings.
 
+use super::run::refuse_collisions;
 use super::{Error, layers, load, print};
 use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
 use crate::settings::{Places, config_file};
@@ -31,11 +32,20 @@ pub fn run(args: ConfigArgs) -> Result<(), Error> {
                 layers(file.as_deref(), &common.of_rig(rig), FlagLayer::default()).finish()
             };
             let loaded = checked(common.rig.as_ref())?;
-            for rig in loaded.rigs() {
-                checked(Some(&rig.to_owned()))?;
-            }
+            let names: Vec<String> = loaded.rigs().map(str::to_owned).collect();
+            let of_rig = |name: &String| {
+                checked(Some(name))
+                    .map_err(|error| Error::from(error).context(format!("rig {name}")))
+            };
+            let rigs = names.iter().map(of_rig).collect::<Result<Vec<_>, _>>()?;
+            let sources: Vec<_> = rigs.iter().map(|rig| rig.settings.source.spec()).collect();
+            refuse_collisions(&rigs, &sources, &names)?;
+            let of_rigs = match &names[..] {
+                [] => String::new(),
+                names => format!(" (rigs: {})", names.join(", ")),
+            };
             match file {
-                Some(file) => print(format!("{}: no mistakes\n", file.display())),
+                Some(file) => print(format!("{}: no mistakes{of_rigs}\n", file.display())),
                 None => {
                     let looked: Vec<_> =
                         places.in_order().map(|path| path.display().to_string()).collect();

@@ -14,6 +14,7 @@ use super::Error;
 use crate::cli::RunArgs;
 use faces::Rigs;
 pub use report::schema;
+pub use rigs::refuse_collisions;
 use session::Session;
 
 pub fn run(args: RunArgs) -> Result<(), Error> {

@@ -1,11 +1,13 @@
 //! The matcher's thread: pairs in, disparity out to every sink.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::telemetry::progress::Progress;
 use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
+use stereod_core::engine::cpu::TURN;
 use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::queue::{LinkReceiver, LinkSender};
 use stereod_core::thread::locked;
@@ -66,7 +68,8 @@ impl MatchLoop {
     /// Lets a waiting engine take over once all results in flight are handed out. It continues with
     /// the filters' memory of the previous one.
     fn swap_engine(&mut self) -> anyhow::Result<()> {
-        let Some(mut next) = self.swap.take() else { return Ok(()) };
+        let swap = self.swap.clone();
+        let Some((mut next, _exchange)) = swap.take() else { return Ok(()) };
         while self.hand_out()? {}
         next.resume(self.engine.take_history()?)?;
         self.engine = next;
@@ -95,6 +98,8 @@ impl MatchLoop {
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));
+        let turns = matched.stages.iter().filter(|(stage, _)| *stage == TURN);
+        turns.for_each(|(_, waited)| self.progress.note_turn(*waited));
         // Decided once a pair, because the outputs are at different pairs at any moment.
         match (self.recording, self.suspended.is_set()) {
             (_, true) => self.recording = None,
@@ -116,16 +121,49 @@ impl MatchLoop {
 /// Slot for an engine that takes over between two pairs. No pair is lost or overtakes another.
 /// Clones are the same slot.
 #[derive(Clone, Default)]
-pub struct EngineSwap(Arc<Mutex<Option<Box<dyn Engine>>>>);
+pub struct EngineSwap(Arc<(Mutex<Slot>, Condvar)>);
+
+#[derive(Default)]
+struct Slot {
+    waiting: Option<Box<dyn Engine>>,
+    /// Set while an engine takes over, until the one before has freed its memory.
+    is_changing: bool,
+}
+
+/// Longest wait until an engine has taken over: many times as long as any pair takes.
+const CHANGING: Duration = Duration::from_secs(10);
 
 impl EngineSwap {
     /// Lets this engine take over with the next pair; the newest wins.
     pub fn put(&self, engine: Box<dyn Engine>) {
         // An unused earlier engine is freed here, after the lock.
-        let _unused = locked(&self.0).replace(engine);
+        let _unused = locked(&self.0.0).waiting.replace(engine);
     }
 
-    pub(super) fn take(&self) -> Option<Box<dyn Engine>> {
-        locked(&self.0).take()
+    /// Frees an engine that has not taken over yet, and waits until one that does has freed the one before. Reports
+    /// whether there was one to free.
+    pub fn withdraw(&self) -> bool {
+        let (slot, changed) = &*self.0;
+        let done = changed.wait_timeout_while(locked(slot), CHANGING, |slot| slot.is_changing);
+        let withdrawn = done.unwrap_or_else(PoisonError::into_inner).0.waiting.take();
+        withdrawn.is_some()
+    }
+
+    fn take(&self) -> Option<(Box<dyn Engine>, Exchange<'_>)> {
+        let mut slot = locked(&self.0.0);
+        let engine = slot.waiting.take()?;
+        slot.is_changing = true;
+        Some((engine, Exchange(self)))
+    }
+}
+
+/// The exchange of two engines, which is over when this is dropped.
+struct Exchange<'a>(&'a EngineSwap);
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        let (slot, changed) = &*self.0.0;
+        locked(slot).is_changing = false;
+        changed.notify_all();
     }
 }

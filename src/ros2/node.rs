@@ -42,6 +42,8 @@ const DIAGNOSTICS_EVERY: Duration = Duration::from_secs(1);
 /// The parts of a run that a graph may watch and change.
 pub struct Links {
     pub name: String,
+    /// The name of the rig, if there are several.
+    pub rig: Option<String>,
     pub knobs: Vec<Knob>,
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
@@ -178,12 +180,13 @@ impl Exchange {
     /// Writes the newest pair: disparity, and the left image.
     fn snapshot(&self) -> Result<String> {
         let frame = locked(&self.0.newest).clone().ok_or(anyhow!("no pair was matched yet"))?;
-        let stem = files::compact_time(SystemTime::now());
-        let file = |what: &str| {
-            let name = format!("stereod-{stem}-{:06}-{what}.png", frame.pair.sequence);
-            self.0.links.folder.join(name)
-        };
-        let (disparity, left) = (file("disparity"), file("left"));
+        let time = files::compact_time(SystemTime::now());
+        let rig = self.0.links.rig.iter().map(|rig| format!("{rig}-")).collect::<String>();
+        let stem = format!("stereod-{rig}{time}-{:06}", frame.pair.sequence);
+        let folder = &self.0.links.folder;
+        let pair =
+            |stem: &str| ["disparity", "left"].map(|it| folder.join(format!("{stem}-{it}.png")));
+        let [disparity, left] = files::unused(&stem, pair);
         Still::of(&frame.disparity, frame.disparity.range()).write(&disparity)?;
         let view = &frame.pair.left;
         let (width, height) = (view.width(), view.height());
@@ -216,8 +219,8 @@ impl Viewer for Exchange {
         // The parameters first, since who is told of the success may read them.
         locked(&self.0.knobs).clone_from(&tuned.knobs);
         let mut asked = locked(&self.0.asked);
-        for number in tuned.answered_to(ViewerId::Ros2) {
-            let result = tuned.problem.clone().map_or(Ok(()), Err);
+        for (number, problem) in tuned.answers_to(ViewerId::Ros2) {
+            let result = problem.cloned().map_or(Ok(()), Err);
             asked.results.entry(number).and_modify(|known| *known = Some(result));
         }
     }
@@ -453,6 +456,7 @@ mod tests {
             KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, whole: true, word: Some("auto") };
         Exchange::new(Links {
             name: "test".into(),
+            rig: None,
             knobs: vec![
                 knob("p1", whole, "auto", None),
                 knob("paths", KnobKind::Choice(&["4", "8"]), "8", None),
@@ -470,11 +474,10 @@ mod tests {
         let mut knobs = locked(&exchange.0.knobs).clone();
         knobs[0].value = p1.to_owned();
         exchange.tuned(Tuned {
-            answered: vec![answered],
+            answers: vec![(answered, problem.map(str::to_owned))],
             knobs,
             since: Instant::now(),
             colouring: Default::default(),
-            problem: problem.map(str::to_owned),
         });
     }
 

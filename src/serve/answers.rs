@@ -9,15 +9,16 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER,
-    SEC_WEBSOCKET_PROTOCOL, X_CONTENT_TYPE_OPTIONS,
+    SEC_WEBSOCKET_PROTOCOL, UPGRADE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use hyper_tungstenite::HyperWebsocket;
 
 use super::State;
-use super::access::{Access, check_origin};
+use super::access::{Access, Rights, check_origin};
 use super::hosts::Hosts;
 use super::live::connection::{self, Visit};
-use super::live::{Live, client, foxglove, recordings, snapshot};
+use super::live::{Ending, Live, client, foxglove, recordings, snapshot};
 use super::metrics::{Process, text};
 use super::runs::{Place, Run, Runs};
 use super::server::Peer;
@@ -79,11 +80,16 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
         Place::Waits => {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "this rig has not started yet\n".into());
         }
+        Place::Failed(_) if site.access.token.is_some() && is_page(path) => return of_page(path),
+        Place::Failed(reason) => return of_failed(&mut request, &reason, rights, &site),
         Place::Root => return of_all(path, request.uri().query(), &site),
     };
     if let (Some(live), true) = (&live, is_socket(path)) {
         let visit = Visit { live: live.clone(), state, rights, peer };
-        return upgrade(&mut request, visit);
+        return upgrade(&mut request, |socket, is_foxglove| match is_foxglove {
+            true => drop(tokio::spawn(foxglove::serve(socket, visit))),
+            false => drop(tokio::spawn(client::serve(socket, visit))),
+        });
     }
     if let (Some(live), Some(name)) = (&live, path.strip_prefix("/snapshot/")) {
         // They may hold secrets, such as addresses of cameras.
@@ -104,7 +110,26 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
             false => plain(StatusCode::UNAUTHORIZED, "recordings need the token\n".into()),
         };
     }
-    respond(path, &*state, live.is_some())
+    // Those of the process stand above the rigs.
+    let process = if site.runs.names().len() == 1 { Process::now() } else { None };
+    respond(path, &*state, process, live.is_some())
+}
+
+/// Answers for a rig that has failed with the reason. A browser shows its page only that of a WebSocket.
+fn of_failed(
+    request: &mut Request<Incoming>,
+    reason: &str,
+    rights: Option<Rights>,
+    site: &Site,
+) -> Response<Body> {
+    if site.access.token.is_none() || !is_socket(request.uri().path()) {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"));
+    }
+    let ending = match rights {
+        Some(_) => Ending::away(format!("this rig has {reason}")),
+        None => Ending::without_token(),
+    };
+    upgrade(request, |socket, _| drop(tokio::spawn(connection::refuse(socket, ending))))
 }
 
 /// The keys, which the window has, too.
@@ -129,10 +154,16 @@ fn is_socket(path: &str) -> bool {
     matches!(path, "/live" | FOXGLOVE)
 }
 
-/// Begins the WebSocket of the page or of a program that speaks the Foxglove protocol.
-fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Body> {
+/// Begins the WebSocket of the page or of a program that speaks the Foxglove protocol, and says which.
+fn upgrade(
+    request: &mut Request<Incoming>,
+    serve: impl FnOnce(HyperWebsocket, bool),
+) -> Response<Body> {
     if !hyper_tungstenite::is_upgrade_request(request) {
-        return plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket\n".into());
+        let text = "this address is for WebSockets: connect to it with ws:// in place of http://\n";
+        let mut response = plain(StatusCode::UPGRADE_REQUIRED, text.into());
+        response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
+        return response;
     }
     let is_foxglove = request.uri().path() == FOXGLOVE;
     let offers = request.headers().get(SEC_WEBSOCKET_PROTOCOL).and_then(|it| it.to_str().ok());
@@ -140,21 +171,18 @@ fn upgrade(request: &mut Request<Incoming>, visit: Visit) -> Response<Body> {
     let protocol = offers.filter_map(|it| foxglove::PROTOCOLS.iter().find(|p| **p == it)).next();
     if is_foxglove && protocol.is_none() {
         let [first, second] = foxglove::PROTOCOLS;
-        let text = format!("the WebSocket has the subprotocol {first} or {second}\n");
+        let text = format!("this WebSocket needs the subprotocol {first} or {second}\n");
         return plain(StatusCode::BAD_REQUEST, text);
     }
     match hyper_tungstenite::upgrade(request, Some(connection::limits())) {
         Ok((response, socket)) => {
             let mut response =
                 response.map(|body| body.map_err(|never| match never {}).boxed_unsync());
-            match protocol.filter(|_| is_foxglove) {
-                Some(protocol) => {
-                    let protocol = HeaderValue::from_static(protocol);
-                    response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-                    tokio::spawn(foxglove::serve(socket, visit));
-                }
-                None => drop(tokio::spawn(client::serve(socket, visit))),
+            if let Some(protocol) = protocol.filter(|_| is_foxglove) {
+                let protocol = HeaderValue::from_static(protocol);
+                response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
+            serve(socket, is_foxglove);
             response
         }
         Err(error) => plain(StatusCode::BAD_REQUEST, format!("{error}\n")),
@@ -173,29 +201,44 @@ fn check<B>(request: &Request<B>, site: &Site) -> Result<(), Box<Response<Body>>
         Box::new(plain(status, format!("{}\n", on_one_line(&text))))
     })?;
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
+        let text = "this server answers GET and HEAD only\n";
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, text.into());
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Err(Box::new(response));
     }
     Ok(())
 }
 
-fn respond(path: &str, state: &dyn State, has_page: bool) -> Response<Body> {
+fn respond(
+    path: &str,
+    state: &dyn State,
+    process: Option<Process>,
+    has_page: bool,
+) -> Response<Body> {
     match path {
-        "/metrics" => {
-            let (status, healthy) = (state.status(), state.health().is_ok());
-            match text(status, healthy, Process::now()) {
-                Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
-                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-            }
-        }
+        "/metrics" => of_metrics(text(Some((state.status(), state.health().is_ok())), process)),
         "/healthz" => match state.health() {
             Ok(how) => plain(StatusCode::OK, format!("ok: {how}\n")),
             Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
         },
         _ if has_page && is_page(path) => of_page(path),
         "/" => plain(StatusCode::OK, "stereod: /metrics, /healthz\n".into()),
-        _ => plain(StatusCode::NOT_FOUND, "there are /metrics and /healthz\n".into()),
+        _ if has_page => {
+            let text = "there is nothing here; the page is at /, and there are /metrics, /healthz, /snapshot/ and \
+                        /recordings\n";
+            plain(StatusCode::NOT_FOUND, text.into())
+        }
+        _ => {
+            let text = "there is nothing here; there are /metrics and /healthz\n";
+            plain(StatusCode::NOT_FOUND, text.into())
+        }
+    }
+}
+
+fn of_metrics(text: Result<String, std::fmt::Error>) -> Response<Body> {
+    match text {
+        Ok(text) => with_kind(StatusCode::OK, OPEN_METRICS, text),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }
 
@@ -222,6 +265,7 @@ fn of_all(path: &str, query: Option<&str>, site: &Site) -> Response<Body> {
             let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             plain(status, text)
         }
+        "/metrics" => of_metrics(text(None, Process::now())),
         _ => {
             let is_meant = |rig: &String| path == "/" || rig.strip_suffix('/') == Some(path);
             let meant = site.runs.paths().find(is_meant).filter(|_| site.access.token.is_some());

@@ -48,6 +48,9 @@ impl Hosts {
 
     fn include(&self, name: &str) -> bool {
         let number = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        // An address of a link may name the interface of the caller.
+        let number =
+            number.map(|number| number.split_once('%').map_or(number, |(number, _)| number));
         let is_number = number.unwrap_or(name).parse::<IpAddr>().is_ok();
         let name = plain(name);
         is_number || name == "localhost" || self.0.contains(&name) || is_own(&name)
@@ -103,6 +106,7 @@ mod tests {
             "192.168.0.7",
             "[::1]:9100",
             "[fe80::1]",
+            "[fe80::1%25eth0]:9100",
             "rig.example.org:9100",
             "RIG.example.org.",
             &own,

@@ -16,13 +16,13 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::status::RunStatus;
 
+/// Returns the metrics of a run, with its health, and those of the process.
 pub fn text(
-    status: Arc<RunStatus>,
-    healthy: bool,
+    run: Option<(Arc<RunStatus>, bool)>,
     process: Option<Process>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Told { status, healthy, process }));
+    registry.register_collector(Box::new(Told { run, process }));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -30,16 +30,17 @@ pub fn text(
 
 #[derive(Debug)]
 struct Told {
-    status: Arc<RunStatus>,
-    healthy: bool,
+    run: Option<(Arc<RunStatus>, bool)>,
     process: Option<Process>,
 }
 
 impl Collector for Told {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let mut page = Page(encoder);
-        page.run(&self.status, self.healthy)?;
-        page.pictures(&self.status)?;
+        if let Some((status, healthy)) = &self.run {
+            page.run(status, *healthy)?;
+            page.pictures(status)?;
+        }
         match &self.process {
             Some(process) => page.process(process),
             None => Ok(()),

@@ -16,25 +16,29 @@ pub struct Run {
     pub live: Option<Live>,
 }
 
-/// All runs of the program; each is `None` until it is open. Clones share them.
+/// All runs of the program. Clones share them.
 #[derive(Clone)]
 pub struct Runs {
     names: Arc<[String]>,
-    open: Arc<Mutex<Vec<Option<Run>>>>,
+    states: Arc<Mutex<Vec<Place>>>,
 }
 
 /// The place that a request names.
+#[derive(Clone)]
 pub enum Place {
     Run(Run),
     /// A run that is not open yet.
     Waits,
+    /// A run that has failed, for this reason.
+    Failed(String),
     /// Above the rigs.
     Root,
 }
 
 impl Runs {
     pub fn new(names: &[String]) -> Self {
-        Self { names: names.into(), open: Arc::new(Mutex::new(vec![None; names.len()])) }
+        let states = Arc::new(Mutex::new(vec![Place::Waits; names.len()]));
+        Self { names: names.into(), states }
     }
 
     pub fn names(&self) -> Arc<[String]> {
@@ -42,12 +46,20 @@ impl Runs {
     }
 
     pub fn open(&self, number: usize, run: Run) {
-        locked(&self.open)[number] = Some(run);
+        locked(&self.states)[number] = Place::Run(run);
+    }
+
+    pub fn failed(&self, number: usize, reason: &str) {
+        locked(&self.states)[number] = Place::Failed(format!("failed: {reason}"));
     }
 
     /// Returns the pages of all runs that are open.
     pub fn live(&self) -> Vec<Live> {
-        locked(&self.open).iter().flatten().filter_map(|run| run.live.clone()).collect()
+        let live = |state: &Place| match state {
+            Place::Run(run) => run.live.clone(),
+            _ => None,
+        };
+        locked(&self.states).iter().filter_map(live).collect()
     }
 
     /// Returns the path of each run, with a slash at its end.
@@ -74,15 +86,18 @@ impl Runs {
                 number
             }
         };
-        locked(&self.open)[number].clone().map_or(Place::Waits, Place::Run)
+        locked(&self.states)[number].clone()
     }
 
     /// Reports whether all runs are well, and each in words.
     pub fn health(&self) -> (bool, String) {
-        let open = locked(&self.open).clone();
-        let each = self.names.iter().zip(open).map(|(name, run)| {
-            let health =
-                run.map_or_else(|| Err("not started yet".into()), |run| run.state.health());
+        let states = locked(&self.states).clone();
+        let each = self.names.iter().zip(states).map(|(name, state)| {
+            let health = match state {
+                Place::Run(run) => run.state.health(),
+                Place::Failed(reason) => Err(reason),
+                Place::Waits | Place::Root => Err("not started yet".into()),
+            };
             let well = health.is_ok();
             let how = health.map(|how| format!("ok: {how}")).unwrap_or_else(|reason| reason);
             (well, format!("{name}: {how}\n"))

@@ -104,6 +104,9 @@ fn explain(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     let cure = match error.kind() {
         ErrorKind::AddrInUse => "another program listens there; choose another port",
         ErrorKind::PermissionDenied => "ports below 1024 are for root; choose a higher one",
+        ErrorKind::AddrNotAvailable if address.is_ipv6() => {
+            "this machine has no such address; [::] means all it has"
+        }
         ErrorKind::AddrNotAvailable => "this machine has no such address; 0.0.0.0 means all it has",
         _ => return anyhow!("cannot listen on {address}: {error}"),
     };

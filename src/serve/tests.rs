@@ -56,7 +56,7 @@ fn status() -> Arc<RunStatus> {
 #[test]
 fn the_text_is_what_the_format_wants() {
     let process = Process { resident_bytes: 4096, ..Process::default() };
-    let text = text(status(), true, Some(process)).unwrap();
+    let text = text(Some((status(), true)), Some(process)).unwrap();
     for line in [
         "stereod_frames_total{eye=\"right\"} 6",
         "stereod_noise_levels{eye=\"left\"} 1.25",
@@ -127,6 +127,38 @@ fn health_is_a_status() {
         let url = format!("http://{}/metrics", server.address());
         assert_eq!(agent.post(url).send("x").unwrap().status(), 405);
     }
+}
+
+#[test]
+fn a_rig_that_has_failed_says_why_and_the_process_is_counted_once() {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let runs = Runs::new(&["good", "bad", "late"].map(str::to_owned));
+    let state = Arc::new(Fixed(Ok("fine".into())));
+    runs.open(0, Run { state: state.clone(), live: None });
+    runs.failed(1, "there is no recording x.mcap");
+    let (hosts, access) = (Arc::default(), Access::default());
+    let server = Server::start(listener, Site { hosts, access, runs: runs.clone() }).unwrap();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let get = |path: &str| {
+        let mut answer = agent.get(format!("http://{}{path}", server.address())).call().unwrap();
+        (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+    };
+    let why = "failed: there is no recording x.mcap\n";
+    let all = format!("good: ok: fine\nbad: {why}late: not started yet\n");
+    assert_eq!(get("/healthz"), (503, all));
+    assert_eq!(get("/bad/healthz"), (503, why.to_owned()));
+    assert_eq!(get("/bad/metrics"), (503, why.to_owned()));
+    // One that fails while it runs.
+    runs.open(2, Run { state, live: None });
+    assert_eq!(get("/late/healthz").0, 200);
+    runs.failed(2, "no memory");
+    assert!(get("/healthz").1.ends_with("late: failed: no memory\n"));
+    let (status, metrics) = get("/good/metrics");
+    assert!(status == 200 && !metrics.contains("process_"), "{metrics}");
+    let (status, metrics) = get("/metrics");
+    assert!(status == 200 && !metrics.contains("stereod_"), "{metrics}");
+    assert_eq!(metrics.contains("process_cpu_seconds_total"), Process::now().is_some());
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
 }
 
 #[test]

@@ -349,3 +349,55 @@ fn a_rig_lies_over_the_rest_of_the_file_and_below_the_other_layers() {
     assert_eq!((none.matching.p1, &*none.output.record), (1, "out/{rig}.mkv"));
     assert_eq!(none.output.frame_prefix, "");
 }
+
+/// Rigs of one file, whose texts hold their names.
+const RIGS: &str = "[ros2]\nnamespace = \"/robot/{rig}\"\n[output]\nrecord = \"{rig}.mkv\"\n\
+                    [[rig]]\nname = \"front\"\n[[rig]]\nname = \"2-b\"\n";
+
+#[test]
+fn texts_hold_the_name_of_a_rig() {
+    let loaded = with_file(RIGS).finish().unwrap();
+    assert_eq!((loaded.rigs().collect::<Vec<_>>(), loaded.rig()), (vec!["front", "2-b"], None));
+    let mut front = with_file(RIGS);
+    front.rig("front");
+    let front = front.finish().unwrap();
+    assert_eq!(front.settings.ros2.namespace().as_deref(), Some("/robot/front"));
+    assert_eq!((&*front.settings.output.record, front.rig()), ("front.mkv", Some("front")));
+    // A name that ROS does not take, and none to put in its place.
+    let mut second = with_file(RIGS);
+    second.rig("2-b");
+    let alone = with_file("[ros2]\n\nnamespace = \"/{rig}\"\n");
+    let mut assigned = Layers::new();
+    assigned.assignment("ros2.namespace=/{rig}");
+    for (layers, value, place) in [
+        (second, "\"/robot/2-b\"", "config.toml:2: "),
+        (alone, "\"/{rig}\"", "config.toml:3: "),
+        (assigned, "\"/{rig}\"", "--set ros2.namespace=/{rig}: "),
+    ] {
+        let expected = format!("{place}wrong value {value} for `namespace` in [ros2]: ");
+        let mistakes = mistakes(layers);
+        assert!(mistakes.len() == 1 && mistakes[0].starts_with(&expected), "{mistakes:?}");
+    }
+    // No word is a number, with or without a name.
+    let mistakes =
+        mistakes(with_file("[serve]\nlisten = \"{rig}\"\n[matching]\ncost = \"{rig}\"\n"));
+    assert!(
+        mistakes.len() == 2 && mistakes.iter().all(|it| it.contains("\"{rig}\"")),
+        "{mistakes:?}"
+    );
+}
+
+#[test]
+fn a_rig_is_not_missed_where_its_file_cannot_be_read() {
+    for text in
+        ["[[rig]\nname = \"front\"\n", "[[rig]]\nname = \"a/b\"\n", "[matching]\np1 = \"x\"\n"]
+    {
+        let mut layers = with_file(text);
+        layers.rig("front");
+        let mistakes = mistakes(layers);
+        assert!(mistakes.len() == 1 && !mistakes[0].contains("unknown rig"), "{mistakes:?}");
+    }
+    let mut layers = with_file("[[rig]]\nname = \"rear\"\n");
+    layers.rig("front");
+    assert_eq!(mistakes(layers), ["unknown rig `front`; rigs: rear"]);
+}

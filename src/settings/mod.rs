@@ -147,6 +147,7 @@ impl Schema for Settings {
     fn check(&self) -> Result<(), (&'static str, Conflict)> {
         self.source.check().map_err(|conflict| ("source", conflict))?;
         self.output.check().map_err(|conflict| ("output", conflict))?;
+        self.metrics.check(self.serve.listen()).map_err(|conflict| ("metrics", conflict))?;
         self.colour.check().map_err(|conflict| ("colour", conflict))
     }
 

@@ -8,10 +8,10 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 use tracing::field::Field;
 use tracing::span::{Attributes, Id};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
-use tracing_subscriber::fmt::{layer, time};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, layer, time};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -147,13 +147,55 @@ fn lines(format: Format, time: Time) -> Box<dyn Layer<Registry> + Send + Sync> {
     match (format, time) {
         (Format::Json, _) => lines.json().with_target(true).flatten_event(true).boxed(),
         (Format::Text, time) => {
-            let lines = lines.compact().fmt_fields(debug_fn(write_field).delimited(" "));
+            let lines = lines.fmt_fields(debug_fn(write_field).delimited(" "));
             match time {
-                Time::Uptime => lines.with_timer(time::uptime()).boxed(),
-                Time::Clock => lines.boxed(),
+                Time::Uptime => lines.event_format(Line(time::uptime())).boxed(),
+                Time::Clock => lines.event_format(Line(time::SystemTime)).boxed(),
             }
         }
     }
+}
+
+/// A line of text: the time by this clock, the level, the name of the rig, and the message.
+struct Line<T>(T);
+
+impl<S, N, T> FormatEvent<S, N> for Line<T>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    T: time::FormatTime,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let level = event.metadata().level();
+        let colour = match *level {
+            Level::ERROR => "\x1b[31m",
+            Level::WARN => "\x1b[33m",
+            Level::INFO => "\x1b[32m",
+            Level::DEBUG => "\x1b[34m",
+            Level::TRACE => "\x1b[35m",
+        };
+        let [dim, colour, plain] = match line.has_ansi_escapes() {
+            true => ["\x1b[2m", colour, "\x1b[0m"],
+            false => [""; 3],
+        };
+        line.write_str(dim)?;
+        self.0.format_time(&mut line)?;
+        let rig = context.event_scope().and_then(|mut spans| spans.find_map(|it| rig_of(&it)));
+        let rig = rig.unwrap_or_default();
+        write!(line, "{plain} {colour}{level:>5}{plain} {rig}")?;
+        context.field_format().format_fields(line.by_ref(), event)?;
+        writeln!(line)
+    }
+}
+
+/// Returns the name of the rig of a span, with a colon.
+fn rig_of<'a, S: LookupSpan<'a>>(span: &SpanRef<'a, S>) -> Option<String> {
+    Some(span.extensions().get::<RigName>()?.0.clone())
 }
 
 /// Keeps warnings and errors for viewers, whatever is written to standard error.
@@ -171,9 +213,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Warnings {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let span = context.event_span(event);
-        let name = |span: SpanRef<'_, S>| Some(span.extensions().get::<RigName>()?.0.clone());
-        let rig = span.and_then(name).unwrap_or_default();
+        let rig = context.event_span(event).and_then(|span| rig_of(&span)).unwrap_or_default();
         let mut text = String::new();
         event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
             let before = text.len();
@@ -282,6 +322,38 @@ mod tests {
         let kept = warnings::newest();
         let text = "front: rtsp://***@rig: torn\\nfor 5 s frame=3";
         assert!(kept.iter().any(|it| it.text == text), "{kept:?}");
+    }
+
+    #[test]
+    fn a_line_begins_with_the_name_of_its_rig() {
+        #[derive(Clone, Default)]
+        struct Kept(std::sync::Arc<Mutex<Vec<u8>>>);
+        impl Write for Kept {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().extend(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let lines = layer()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .fmt_fields(debug_fn(write_field).delimited(" "))
+            .event_format(Line(()));
+        tracing::subscriber::with_default(
+            tracing_subscriber::registry().with(lines).with(Warnings),
+            || {
+                tracing::info!("alone");
+                let _rig = tracing::error_span!("rig", name = %"front").entered();
+                tracing::warn!(frame = 3, "torn");
+            },
+        );
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text, "  INFO alone\n  WARN front: torn frame=3\n");
     }
 
     #[test]

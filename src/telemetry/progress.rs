@@ -28,6 +28,8 @@ pub struct Progress {
     /// Delay in microseconds of a paced recording because pairs waited for the engine.
     delayed_us: AtomicU64,
     pub moves: AtomicU64,
+    /// Time in microseconds for which pairs have waited for those of other rigs.
+    waited_us: AtomicU64,
     /// Time of its newest pair in the recording, in microseconds.
     position_us: AtomicU64,
     /// Frames of the left and the right view, and those without a partner.
@@ -180,6 +182,16 @@ impl Progress {
         let paused = self.paused_ms.load(Ordering::Relaxed);
         self.matching_ms.store(since_start.saturating_sub(paused), Ordering::Relaxed);
         self.matched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a pair has waited for those of other rigs.
+    pub fn note_turn(&self, waited: Duration) {
+        self.waited_us.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the time for which pairs have waited for those of other rigs.
+    pub fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited_us.load(Ordering::Relaxed))
     }
 
     /// Notes that the source was paused for this long.

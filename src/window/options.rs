@@ -54,8 +54,6 @@ pub struct WindowOptions {
     pub snapshot_dir: PathBuf,
     /// Options of the point clouds that a key saves.
     pub clouds: CloudOptions,
-    /// File for the settings; `None` is a new one among the snapshots.
-    pub settings_file: Option<PathBuf>,
     /// Times of a recording that can be moved through, or why there is no timeline.
     pub timeline: Result<Span, String>,
     pub tuning: Option<Tuning>,
@@ -83,7 +81,6 @@ impl WindowOptions {
             view: View::Disparity,
             snapshot_dir: PathBuf::from("."),
             clouds: CloudOptions::default(),
-            settings_file: None,
             timeline: Err("only recordings have a timeline".to_owned()),
             tuning: None,
             cameras: None,

@@ -68,11 +68,13 @@ impl Panel {
 
     /// Shows the settings in effect, and the user's own values where they are not.
     pub(crate) fn tuned(&mut self, tuned: Tuned) {
-        for number in tuned.answered_to(ViewerId::Window) {
+        let mut is_refusal = false;
+        for (number, problem) in tuned.answers_to(ViewerId::Window) {
+            is_refusal |= problem.is_some();
             self.answered = self.answered.max(number);
-            self.problem = tuned.problem.clone().or(self.problem.take());
+            self.problem = problem.cloned().or(self.problem.take());
             for own in self.own.iter_mut().filter(|own| own.state == State::Asked(number)) {
-                own.state = match tuned.problem {
+                own.state = match problem {
                     None => State::InEffect,
                     Some(_) => State::Refused(value_of(&tuned.knobs, own.name)),
                 };
@@ -85,7 +87,7 @@ impl Panel {
             State::InEffect => false,
         });
         let is_refused = |own: &Own| matches!(own.state, State::Refused(_));
-        if tuned.problem.is_none() && !self.own.iter().any(is_refused) {
+        if !is_refusal && !self.own.iter().any(is_refused) {
             self.problem = None;
         }
         self.knobs = tuned.knobs;

@@ -544,7 +544,7 @@ def test_tuning_changes_the_run(run, open_page):
     assert "Cannot change in this run" in locked.get_attribute("title")
 
     page.click("#save")
-    file = program.folder / until(lambda: re.search(r"stereod-\d+\.toml", page.locator("#note").inner_text()))[0]
+    file = program.folder / until(lambda: re.search(r"stereod-settings-\w+\.toml", page.locator("#note").inner_text()))[0]
     assert re.search(r"^uniqueness = 41", file.read_text(), re.M)
     page.click("#reset")
     until(lambda: field.input_value() == "8" and value_of(page, "matching.subpixel") == "corrected")

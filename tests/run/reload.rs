@@ -206,6 +206,11 @@ fn the_range_changes_where_no_file_says_otherwise() {
     daemon.configure("[matching]\np2 = 30\n");
     let said = daemon.reload();
     assert!(said.contains("stays as it was") && said.contains("matching.p2: rig.toml:5"), "{said}");
+    let sections = "[matching]\ndisparities = 40\nmin_disparity = -8\n[[rig]]\nname = 'new'\n";
+    daemon.configure(sections);
+    let said = daemon.reload();
+    assert!(said.contains("nothing to change"), "{said}");
+    assert!(said.contains("needs a restart: the new rig new"), "{said}");
     wait_until("the new engine at work", || daemon.hear().contains("pairs matched"));
     let (_, statistics) = daemon.stop();
     assert_eq!(statistics["settings"]["matching"]["disparities"], 40);

@@ -266,6 +266,20 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
     send(&mut looker, &json!({ "type": "pause", "on": true }));
     send(&mut looker, &json!({ "type": "tune", "number": 1, "values": [["matching", "p1", "9"]] }));
     send(&mut looker, &json!(["nonsense"]));
+    looker.send(Message::Binary(vec![1, 2].into())).unwrap();
+    // Each is answered.
+    for (kind, expected) in [
+        ("note", "the token"),
+        ("knobs", "the token"),
+        ("note", "not understood"),
+        ("note", "it is binary"),
+    ] {
+        let answer = next_text(&mut looker, kind);
+        assert!(
+            answer["answers"].to_string().contains(expected)
+                || answer["text"].to_string().contains(expected)
+        );
+    }
     let (first, _) = next_frame(&mut looker);
     acknowledge(&mut looker, &first);
     let (second, _) = next_frame(&mut looker);
@@ -286,6 +300,21 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
     assert!(refused["answers"][0]["problem"].as_str().unwrap().contains("p1"), "{refused}");
     send(&mut owner, &json!({ "type": "pause", "on": true }));
     while next_text(&mut owner, "status")["paused"] != true {}
+}
+
+/// The rest of a longer message is taken, so that the reason arrives.
+#[test]
+fn a_message_that_is_too_long_ends_its_connection_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    for length in [(64 << 10) + 1, 1 << 20] {
+        for mut socket in [served.with_token(), served.foxglove(&served.token, "").unwrap()] {
+            socket.send(Message::Text("x".repeat(length).into())).unwrap();
+            let (code, reason) = closing(&mut socket);
+            assert!(code == 1009 && reason.contains("more than 64 KiB"), "{code}: {reason}");
+        }
+    }
+    next_frame(&mut served.with_token());
 }
 
 #[test]

@@ -119,7 +119,35 @@ fn the_settings_of_each_rig_are_checked() {
         "[[rig]]\nname = \"a\"\n[[rig]]\nname = \"b\"\nmatching.p1 = 99\nmatching.p2 = 9\n",
     );
     let (status, _, stderr) = run(folder.path(), &["config", "check", "rigs.toml"]);
-    assert!(status == 2 && stderr.contains("rigs.toml:5"), "{stderr}");
+    assert!(
+        status == 2 && stderr.contains("rig b: ") && stderr.contains("rigs.toml:5"),
+        "{stderr}"
+    );
+    let check = |text: &str| {
+        let folder = configured(text);
+        run(folder.path(), &["config", "check", "rigs.toml"])
+    };
+    let (status, stdout, stderr) = check(LIVE);
+    assert!(status == 0 && stdout.ends_with("no mistakes (rigs: front, rear)\n"), "{stderr}");
+    let of_front = |above: &str| LIVE.replace("[matching]", &format!("{above}\n[matching]"));
+    let camera = "[[rig]]\nname = \"a\"\nsource.left = \"/dev/video0\"\nsource.right = \"/dev/video1\"\n\
+                  [[rig]]\nname = \"b\"\nsource.side_by_side = \"v4l2src device=/dev/video1\"\n";
+    for (text, expected) in [
+        (&*of_front("[output]\nrecord = \"both.mkv\""), "are the same file"),
+        (&of_front("[ros2]\nnamespace = \"/both\""), "--ros2 /both is that of front and of rear"),
+        (camera, "the camera /dev/video1 is that of a and of b"),
+        (
+            &of_front("[serve]\nlisten = \"9\"\n[metrics]\nlisten = \"9\""),
+            "another port than that of [serve]",
+        ),
+    ] {
+        let (status, _, stderr) = check(text);
+        assert!(status == 2 && stderr.contains(expected), "{expected}: {stderr}");
+    }
+    for above in ["[ros2]\nnamespace = \"/{rig}\"", "[serve]\nlisten = \"9\"\ntoken_file = \"t\""] {
+        let (status, _, stderr) = check(&of_front(above));
+        assert!(status == 0, "{above}: {stderr}");
+    }
     let (status, stdout, stderr) =
         run(folder.path(), &["config", "print", "--config", "rigs.toml", "--rig", "a"]);
     assert!(status == 0 && stdout.contains("frame_prefix = \"a_\""), "{stderr}");

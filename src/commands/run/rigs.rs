@@ -1,6 +1,8 @@
 //! Several rigs in one program: each `[[rig]]` of the configuration is a run of its own, on a thread of its own. They
 //! share the page, the metrics, the service manager, the memory budget and the processors.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 
 use super::faces::Rigs;
@@ -40,11 +42,18 @@ pub fn run_all(args: &RunArgs, names: Vec<String>) -> Result<(), Error> {
     let start = |(number, args): (usize, RunArgs)| {
         let (name, rigs) = (rigs.names[number].clone(), rigs.clone());
         let span = tracing::error_span!("rig", %name);
-        let work = move || {
-            let done = span.in_scope(|| one(args, Some((rigs, number))));
-            done.map_err(|error| error.context(format!("rig {name}")).tell())
+        let failed = {
+            let rigs = rigs.clone();
+            move |broken: thread::BrokenDown| rigs.failed(number, &broken.to_string())
         };
-        thread::spawn("rig", work, |_| {})
+        let work = move || {
+            let done = span.in_scope(|| one(args, Some((rigs.clone(), number))));
+            done.map_err(|error| {
+                rigs.failed(number, &error.to_string());
+                error.context(format!("rig {name}")).tell()
+            })
+        };
+        thread::spawn("rig", work, failed)
     };
     let started: std::io::Result<Vec<_>> = all.into_iter().enumerate().map(start).collect();
     let ended = started.context("cannot start the threads of the rigs")?.into_iter();
@@ -66,11 +75,23 @@ fn check(all: &[RunArgs], names: &[String]) -> Result<Loaded, Error> {
     }
     let rigs: Vec<Loaded> =
         all.iter().map(|args| load(&args.common, args.flags())).collect::<Result<_, _>>()?;
-    let sources = all.iter().zip(&rigs).zip(names).map(|((args, loaded), name)| {
-        source::named(args, &loaded.settings.source)
-            .map_err(|error| error.context(format!("rig {name}")))
-    });
-    let sources: Vec<SourceSpec> = sources.collect::<Result<_, _>>()?;
+    let of_rig = |((args, loaded), name): ((&RunArgs, &Loaded), &String)| {
+        let source = source::named(args, &loaded.settings.source);
+        let checked = source.and_then(|source| outputs::check(&source, loaded).map(|()| source));
+        checked.map(Some).map_err(|error| error.context(format!("rig {name}")))
+    };
+    let sources = all.iter().zip(&rigs).zip(names).map(of_rig).collect::<Result<Vec<_>, _>>()?;
+    refuse_collisions(&rigs, &sources, names)?;
+    Ok(rigs.into_iter().next().expect("there are several rigs"))
+}
+
+/// Fails if the rigs have different values for the program, the same camera, or the same output, or if the output of a rig
+/// is the input of another. `sources`: those that are known.
+pub fn refuse_collisions(
+    rigs: &[Loaded],
+    sources: &[Option<SourceSpec>],
+    names: &[String],
+) -> Result<(), Error> {
     for (loaded, name) in rigs.iter().zip(names) {
         for (section, key) in SHARED {
             if loaded.values()[section][key] != rigs[0].values()[section][key] {
@@ -79,11 +100,25 @@ fn check(all: &[RunArgs], names: &[String]) -> Result<Loaded, Error> {
                 )));
             }
         }
-        // The output of a rig must not be the input of another.
-        for source in &sources {
-            outputs::check(source, loaded)?;
+        for source in sources.iter().flatten() {
+            let spared = outputs::spare_inputs(source, loaded);
+            spared.with_context(|| format!("rig {name}")).map_err(Error::Usage)?;
         }
     }
-    outputs::refuse_shared(&rigs, names).map_err(Error::Usage)?;
-    Ok(rigs.into_iter().next().expect("there are several rigs"))
+    let mut cameras: Vec<(PathBuf, &String)> = Vec::new();
+    for (source, name) in sources.iter().zip(names) {
+        for camera in source.iter().flat_map(SourceSpec::cameras) {
+            let device = camera.canonicalize().unwrap_or_else(|_| camera.clone());
+            match cameras.iter().find(|(other, _)| *other == device) {
+                Some((_, other)) if *other != name => {
+                    return Err(Error::usage(format!(
+                        "the camera {} is that of {other} and of {name}; give each rig its own",
+                        camera.display()
+                    )));
+                }
+                _ => cameras.push((device, name)),
+            }
+        }
+    }
+    outputs::refuse_shared(rigs, names).map_err(Error::Usage)
 }

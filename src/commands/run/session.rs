@@ -121,7 +121,7 @@ impl Session {
         let handles = Arc::new(Handles {
             args,
             name: rigs.names[number].clone(),
-            has_neighbours: rigs.names.len() > 1,
+            rigs: rigs.names.clone(),
             in_effect: Mutex::new(loaded),
             control,
             requests,

@@ -87,6 +87,19 @@ pub fn create(
     Ok(Box::new(CarryingEngine::new(engine, how, params.range, pairs, threads)?))
 }
 
+/// Fails if no such engine can be made, as far as this is known without making it. `choice`: that of an engine that
+/// was made.
+pub fn check(
+    choice: Choice,
+    params: &Params,
+    pairs: &PairSpec,
+    options: &Options,
+) -> anyhow::Result<()> {
+    params.check_width(pairs.size.0)?;
+    tiling::check(params, pairs, options)?;
+    if choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
+}
+
 fn choose(
     choice: Choice,
     params: &Params,

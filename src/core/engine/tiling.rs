@@ -23,6 +23,14 @@ pub fn check(params: &Params, pairs: &PairSpec, options: &Options) -> Result<(),
     }
 }
 
+/// Checks that the whole budget holds an engine on the CPU, if images are not cut into tiles.
+pub fn check_memory(params: &Params, pairs: &PairSpec, options: &Options) -> anyhow::Result<()> {
+    match options.tiling {
+        Tiling::Off => CpuEngine::check_memory(params, pairs, options.cpu).map_err(with_cure),
+        Tiling::Auto | Tiling::Into(_) => Ok(()),
+    }
+}
+
 type Made = anyhow::Result<Box<dyn Engine>>;
 type MadeForTiles = anyhow::Result<Box<dyn TileEngine>>;
 

@@ -5,7 +5,7 @@ pub mod new_file;
 mod target;
 
 use std::fs::{self, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -108,6 +108,55 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     NewFile::create(path)?.finish_with(content)
 }
 
+/// Writes a new file whole, and returns its name: this one or, if there is such a file, the first free one with a
+/// number, `NAME-2.toml`. An earlier file is never replaced.
+pub fn write_new(path: &Path, content: &[u8]) -> Result<PathBuf> {
+    let failed = |error: io::Error| explain(path, &error);
+    let mut unfinished = tempfile::Builder::new();
+    #[cfg(unix)]
+    unfinished.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let unfinished = unfinished.prefix(".stereod-").suffix(".part").tempfile_in(folder_of(path));
+    let mut unfinished = unfinished.map_err(failed)?;
+    unfinished.write_all(content).map_err(failed)?;
+    for number in 1_u32.. {
+        let name = numbered(path, number);
+        match unfinished.persist_noclobber(&name) {
+            Ok(_) => return Ok(name),
+            Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => {
+                unfinished = taken.file;
+            }
+            Err(other) => return Err(failed(other.error)),
+        }
+    }
+    bail!("cannot write {}: all such names are taken", path.display())
+}
+
+/// Returns the files that `of_stem` names for this stem or, if there is one of them, for the first free stem with a
+/// number, `STEM-2`.
+pub fn unused<const FILES: usize>(
+    stem: &str,
+    of_stem: impl Fn(&str) -> [PathBuf; FILES],
+) -> [PathBuf; FILES] {
+    let stems = (2..).map(|number| of_stem(&format!("{stem}-{number}")));
+    let mut all = std::iter::once(of_stem(stem)).chain(stems);
+    let is_free = |files: &[PathBuf; FILES]| files.iter().all(|file| !file.exists());
+    all.find(is_free).expect("there is always a further number")
+}
+
+/// Returns the path with a number behind its stem; 1 is the path itself.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 1 {
+        return path.to_path_buf();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Checks that an output can be written at the end of long work.
 pub fn check_writable(path: &Path) -> Result<()> {
     match target(path)? {
@@ -173,6 +222,25 @@ mod tests {
         write_whole(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_new_file_takes_the_first_free_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.b.toml");
+        let names = ["a.b.toml", "a.b-2.toml", "a.b-3.toml"];
+        for name in names {
+            assert_eq!(write_new(&path, name.as_bytes()).unwrap(), dir.path().join(name));
+        }
+        for name in names {
+            assert_eq!(fs::read(dir.path().join(name)).unwrap(), name.as_bytes());
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+        let two = |stem: &str| ["toml", "png"].map(|it| dir.path().join(format!("{stem}.{it}")));
+        assert_eq!(unused("new", two), two("new"));
+        assert_eq!(unused("a.b", two), two("a.b-4"));
+        let error = write_new(&dir.path().join("missing/a"), b"x").unwrap_err().to_string();
+        assert!(error.contains("mkdir -p"), "{error}");
     }
 
     #[cfg(unix)]

@@ -84,14 +84,25 @@ impl Budget {
         let take = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= self.0.limit);
         match self.0.taken.try_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(Reserved { account: self.0.clone(), bytes }),
-            Err(taken) => Err(TooMuch {
-                what: what.to_string(),
-                needed: bytes,
-                limit: self.0.limit,
-                share_of: self.0.share_of,
-                taken,
-                cure,
-            }),
+            Err(taken) => Err(self.too_much(what.to_string(), bytes, taken, cure)),
+        }
+    }
+
+    fn too_much(&self, what: String, needed: u64, taken: u64, cure: &'static str) -> TooMuch {
+        let Account { limit, share_of, .. } = *self.0;
+        TooMuch { what, needed, limit, share_of, taken, cure }
+    }
+
+    /// Fails if `bytes` exceed the whole budget, whatever is reserved now.
+    pub fn check_alone(
+        &self,
+        what: impl fmt::Display,
+        bytes: u64,
+        cure: &'static str,
+    ) -> Result<(), TooMuch> {
+        match bytes <= self.0.limit {
+            true => Ok(()),
+            false => Err(self.too_much(what.to_string(), bytes, 0, cure)),
         }
     }
 
@@ -217,6 +228,9 @@ mod tests {
         );
         assert_eq!(budget.left(), 40 << 20);
         budget.check("a third", 40 << 20, "less").unwrap();
+        budget.check_alone("a later one", 100 << 20, "less").unwrap();
+        let error = budget.check_alone("a large one", 101 << 20, "less").unwrap_err().to_string();
+        assert!(error.starts_with("a large one needs 101 MiB, the budget is 100 MiB: "), "{error}");
         drop(first);
         let all = budget.clone().reserve("all", 100 << 20, "less").unwrap();
         assert_eq!(budget.left(), 0);

@@ -399,9 +399,7 @@ impl<S: Schema> Layers<S> {
             return Err(Error(self.mistakes));
         }
         self.apply_preset();
-        if let Some(name) = &self.rig {
-            rigs::put_name(&mut self.table, name);
-        }
+        self.put_name()?;
         let layers = self.clone();
         let mut values = self.table;
         let cost = resolve::<S>(&mut values);

@@ -148,14 +148,28 @@ pub fn check_key<S: Schema>(section: &str, key: &str) -> Result<&'static Row, Va
     Err(format!("unknown key `{key}` in [{section}]{meant} keys: {}", join(keys::<S>(section))))
 }
 
-/// Returns the value as the key holds it ([`Row::named`]), or the message on a wrong one.
+/// Stands for the name of a rig in its texts.
+pub const RIG_NAME: &str = "{rig}";
+
+/// Returns the value as the key holds it ([`Row::named`]), or the message on a wrong one. A text with [`RIG_NAME`] is
+/// checked with a name in its place.
 pub fn check_value<S: Schema>(section: &str, key: &str, value: Value) -> Result<Value, ValueError> {
     let row = check_key::<S>(section, key)?;
-    row.check(&value).map_err(|expected| {
-        let value = without_secrets(&value);
-        format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
-    })?;
+    let named = value.as_str().filter(|text| text.contains(RIG_NAME) && !S::OF_RIGS.is_empty());
+    let is_right =
+        named.is_some_and(|text| row.check(&text.replace(RIG_NAME, "rig").into()).is_ok());
+    if !is_right {
+        check_exactly(section, row, &value)?;
+    }
     Ok(row.named(value))
+}
+
+/// Fails with a message if the value is wrong as it stands.
+pub fn check_exactly(section: &str, row: &Row, value: &Value) -> Result<(), ValueError> {
+    row.check(value).map_err(|expected| {
+        let (key, value) = (row.key, without_secrets(value));
+        format!("wrong value {value} for `{key}` in [{section}]: expected {expected}")
+    })
 }
 
 /// Returns the value of a text from the environment or the command line. TOML's quotation marks may

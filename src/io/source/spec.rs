@@ -108,6 +108,19 @@ impl SourceSpec {
         self.streams().flat_map(StreamSpec::local_files).collect()
     }
 
+    /// Returns the devices of cameras, also those that a fragment names.
+    pub fn cameras(&self) -> Vec<PathBuf> {
+        let of_stream = |stream: &StreamSpec| match stream {
+            StreamSpec::Camera(name) => vec![name.into()],
+            StreamSpec::Fragment(fragment) => {
+                let values = values_of_fragment(fragment).into_iter().map(PathBuf::from);
+                values.filter(|path| v4l2::is_camera(path)).collect()
+            }
+            StreamSpec::File(_) | StreamSpec::Pictures(_) | StreamSpec::Uri(_) => Vec::new(),
+        };
+        self.streams().flat_map(of_stream).collect()
+    }
+
     /// Reports whether the source may be live, which is certain only once it is open.
     pub fn may_be_live(&self) -> bool {
         if let Self::Recording { path, .. } = self {

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use hyper_tungstenite::{HyperWebsocket, tungstenite};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, End, Visit};
+use super::connection::{Connection, End, Heard, Visit};
 use super::text::{self, Message, Own};
+use super::viewers::Answer;
 use super::{Live, Newest, SCALES};
 use crate::serve::State;
 use crate::viewer::{Ask, ClientId, Tuned};
@@ -198,9 +199,9 @@ impl<'a> Client<'a> {
         self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 
-    async fn act_on(&mut self, message: &str) -> Result<(), End> {
+    async fn act_on(&mut self, message: &Heard) -> Result<(), End> {
         let source = &self.live.0.source;
-        match serde_json::from_str(message) {
+        match message.parse() {
             Ok(Message::Ack { seq, hidden }) => {
                 while let Some((sequence, sent)) = self.undrawn.front().copied()
                     && sequence <= seq
@@ -219,8 +220,8 @@ impl<'a> Client<'a> {
                 let size = |wanted| SCALES.iter().position(|scale| *scale == wanted);
                 self.pace.wanted = scale.and_then(size);
             }
-            Ok(_) if !self.connection.rights.may_change => {
-                tracing::debug!("live page: a change without the token is refused");
+            Ok(message) if !self.connection.rights.may_change => {
+                self.connection.send(self.refusal(message)).await?;
             }
             Ok(Message::Tune { number, values }) => {
                 let wish = |(section, key, value)| (format!("{section}.{key}"), value);
@@ -231,19 +232,25 @@ impl<'a> Client<'a> {
             Ok(Message::Reset { number }) => {
                 (source.ask)(Ask::Reset(self.connection.request(number)));
             }
-            Ok(Message::Save) => {
-                let new = || {
-                    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                    source.folder.join(format!("stereod-{}.toml", now.as_secs()))
-                };
-                (source.ask)(Ask::Write(source.settings_file.clone().unwrap_or_else(new)));
-            }
+            Ok(Message::Save) => (source.ask)(Ask::Write),
             Ok(Message::Pause { on }) => source.control.pause.set(on),
             Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
             Ok(Message::Close { viewer }) => self.live.0.viewers.close(ClientId(viewer)),
-            Err(error) => tracing::debug!("live page: {error}"),
+            Err(problem) => self.connection.send(text::note(&Err(problem))).await?,
         }
         Ok(())
+    }
+
+    /// Returns the answer to a client without the token that asks for a change.
+    fn refusal(&self, message: Message) -> String {
+        let problem = "changes need the token in the address: ?token=...".to_owned();
+        match message {
+            Message::Tune { number, .. } | Message::Reset { number } => {
+                let answer = Answer { number, problem: Some(problem) };
+                text::knobs(self.live, &self.live.0.tuned.borrow(), &[answer])
+            }
+            _ => text::note(&Err(problem)),
+        }
     }
 }
 

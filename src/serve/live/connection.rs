@@ -9,7 +9,9 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper_tungstenite::tungstenite::Message;
 use hyper_tungstenite::tungstenite::protocol::WebSocketConfig;
-use hyper_tungstenite::{HyperWebsocket, HyperWebsocketStream};
+use hyper_tungstenite::{HyperWebsocket, HyperWebsocketStream, tungstenite};
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::Live;
@@ -60,6 +62,33 @@ impl From<String> for End {
     }
 }
 
+/// A message of a client.
+pub enum Heard {
+    Text(String),
+    Binary,
+}
+
+impl Heard {
+    /// Parses a message, which must be a text.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let parsed = match self {
+            Self::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+            Self::Binary => Err("it is binary, and texts are expected".to_owned()),
+        };
+        parsed.map_err(|reason| format!("this message is not understood: {reason}"))
+    }
+}
+
+/// Returns the end of a connection that has failed. A client that broke a rule is told which.
+fn of_error(error: tungstenite::Error) -> End {
+    let broken = error.to_string();
+    match error {
+        tungstenite::Error::Capacity(_) => End::Sent(Ending::too_long(LONGEST)),
+        tungstenite::Error::Utf8(_) => End::Sent(Ending::invalid("a text is not UTF-8")),
+        _ => End::Broken(broken),
+    }
+}
+
 pub struct Connection {
     sink: SplitSink<HyperWebsocketStream, Message>,
     ears: Ears,
@@ -70,8 +99,8 @@ pub struct Connection {
 /// The part of a connection that hears the client, also while something is sent to it.
 struct Ears {
     stream: SplitStream<HyperWebsocketStream>,
-    /// Texts that were heard meanwhile.
-    waiting: VecDeque<String>,
+    /// Messages that were heard meanwhile.
+    waiting: VecDeque<Heard>,
     /// Pings since a message to the client was taken.
     pings: usize,
     peer: Peer,
@@ -79,15 +108,18 @@ struct Ears {
 }
 
 impl Ears {
-    async fn next(&mut self) -> Result<String, End> {
+    async fn next(&mut self) -> Result<Heard, End> {
         loop {
             tokio::select! {
                 message = self.stream.next() => match message {
-                    Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
+                    Some(Ok(Message::Text(text))) => {
+                        return Ok(Heard::Text(text.as_str().to_owned()));
+                    }
+                    Some(Ok(Message::Binary(_))) => return Ok(Heard::Binary),
                     Some(Ok(Message::Close(_))) | None => return Err(End::Left),
                     Some(Ok(_)) if self.pings == MOST_PINGS => return Err(Self::flooded()),
                     Some(Ok(_)) => self.pings += 1,
-                    Some(Err(error)) => return Err(End::Broken(error.to_string())),
+                    Some(Err(error)) => return Err(of_error(error)),
                 },
                 ending = self.seat.ended() => return Err(End::Sent(ending)),
                 () = self.peer.gone() => {
@@ -104,7 +136,7 @@ impl Ears {
         loop {
             tokio::select! {
                 done = &mut work => return Ok(done),
-                text = self.next() => self.waiting.push_back(text?),
+                heard = self.next() => self.waiting.push_back(heard?),
             }
             if self.waiting.len() > MOST_WAITING {
                 return Err(Self::flooded());
@@ -117,13 +149,33 @@ impl Ears {
     }
 }
 
+/// Tells a client why it cannot be served.
+pub async fn refuse(socket: HyperWebsocket, ending: Ending) {
+    if let Ok(socket) = socket.await {
+        part_from(socket, &ending).await;
+    }
+}
+
+/// Tells a client why its connection ends, and waits a little until it knows.
+async fn part_from(mut socket: HyperWebsocketStream, ending: &Ending) {
+    let close = async {
+        socket.send(Message::Close(Some(ending.frame()))).await.ok()?;
+        while let Some(Ok(_)) = socket.next().await {}
+        // A client that still sends hears nothing before its message is taken.
+        let mut rest = vec![0; 64 << 10];
+        while ending.leaves_rest() && socket.get_mut().read(&mut rest).await.ok()? > 0 {}
+        Some(())
+    };
+    let _ = timeout(CLOSING, close).await;
+}
+
 impl Connection {
     /// Lets a client in; one without rights or place is told so and sent away.
     pub async fn open(socket: HyperWebsocket, visit: &Visit, kind: &'static str) -> Option<Self> {
-        let mut socket = socket.await.ok()?;
+        let socket = socket.await.ok()?;
         let peer = visit.peer.clone();
         let entered = match visit.rights {
-            None => Err(Ending::refused("the token is missing or wrong")),
+            None => Err(Ending::without_token()),
             Some(rights) => {
                 let seat = visit.live.0.viewers.enter(kind, peer.clone(), rights.may_change);
                 seat.map(|seat| (rights, seat))
@@ -136,12 +188,7 @@ impl Connection {
                 Some(Self { sink, ears, rights, pinged: Instant::now() })
             }
             Err(refusal) => {
-                let close = async {
-                    socket.close(Some(refusal.frame())).await.ok()?;
-                    while socket.next().await?.is_ok() {}
-                    Some(())
-                };
-                let _ = timeout(CLOSING, close).await;
+                part_from(socket, &refusal).await;
                 None
             }
         }
@@ -159,9 +206,9 @@ impl Connection {
         self.ears.during(work).await
     }
 
-    pub async fn hear(&mut self) -> Result<String, End> {
+    pub async fn hear(&mut self) -> Result<Heard, End> {
         match self.ears.waiting.pop_front() {
-            Some(text) => Ok(text),
+            Some(heard) => Ok(heard),
             None => self.ears.next().await,
         }
     }
@@ -178,15 +225,16 @@ impl Connection {
     /// Tells the client why it must go, if it must, and waits a little until it knows.
     pub async fn close(mut self, end: End) {
         match end {
-            End::Left => tracing::debug!("viewers: one has left"),
+            End::Left => {
+                tracing::debug!("viewers: one has left");
+                // Sends the answer to its goodbye.
+                let _ = timeout(CLOSING, self.sink.close()).await;
+            }
             End::Broken(reason) => tracing::debug!("viewers: one is lost: {reason}"),
             End::Sent(ending) => {
-                let close = async {
-                    self.sink.send(Message::Close(Some(ending.frame()))).await.ok()?;
-                    while self.ears.stream.next().await?.is_ok() {}
-                    Some(())
-                };
-                let _ = timeout(CLOSING, close).await;
+                if let Ok(socket) = self.sink.reunite(self.ears.stream) {
+                    part_from(socket, &ending).await;
+                }
             }
         }
     }

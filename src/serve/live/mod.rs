@@ -72,9 +72,6 @@ pub struct Source {
     pub frame_prefix: String,
     /// Files and folders of frames that the run writes.
     pub files: Vec<PathBuf>,
-    /// File for saved settings; `None`: a new one in the folder each time.
-    pub settings_file: Option<PathBuf>,
-    pub folder: PathBuf,
 }
 
 struct Shared {

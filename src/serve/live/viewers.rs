@@ -39,6 +39,26 @@ impl Ending {
         Self { code: CloseCode::Policy, reason: reason.into() }
     }
 
+    pub fn without_token() -> Self {
+        Self::refused("the token is missing or wrong")
+    }
+
+    /// A message of the viewer has more than so many bytes.
+    pub fn too_long(most: usize) -> Self {
+        let reason = format!("a message has more than {} KiB", most >> 10);
+        Self { code: CloseCode::Size, reason }
+    }
+
+    /// Reports whether the rest of a message was not taken.
+    pub fn leaves_rest(&self) -> bool {
+        self.code == CloseCode::Size
+    }
+
+    /// A message of the viewer breaks a rule of its kind.
+    pub fn invalid(reason: &str) -> Self {
+        Self { code: CloseCode::Invalid, reason: reason.into() }
+    }
+
     pub fn finished(reason: String) -> Self {
         Self { code: CloseCode::Normal, reason }
     }
@@ -139,8 +159,12 @@ impl Viewers {
 
     pub fn answer(&self, tuned: &Tuned) {
         for taken in &mut locked(&self.0).seats {
-            let answer = |number| Answer { number, problem: tuned.problem.clone() };
-            taken.answers.extend(tuned.answered_to(ViewerId::Client(taken.id)).map(answer));
+            let own = tuned.answers_to(ViewerId::Client(taken.id));
+            let answer = |(number, problem): (_, Option<&String>)| Answer {
+                number,
+                problem: problem.cloned(),
+            };
+            taken.answers.extend(own.map(answer));
         }
     }
 

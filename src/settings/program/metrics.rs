@@ -1,12 +1,12 @@
 //! `[metrics]`: metrics for Prometheus over HTTP.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use stereod_core::settings::row::Plain::Real;
-use stereod_core::settings::row::{OUTPUT, Row};
+use stereod_core::settings::row::{Conflict, OUTPUT, Row};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,15 +16,8 @@ pub struct Metrics {
     pub unhealthy_s: f64,
 }
 
-/// Message on a text that is no address to listen on.
-pub(super) const WRONG_ADDRESS: &str =
-    "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`";
-
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::text("listen", "", |text| match address(text) {
-        None if !text.is_empty() => Err(WRONG_ADDRESS.into()),
-        _ => Ok(()),
-    })
+    Row::text("listen", "", check_address)
     .flag(OUTPUT, "--metrics", "PORT|ADDRESS:PORT")
     .help("Publish metrics for Prometheus over HTTP: a port of this machine, or ADDRESS:PORT.")
     .more(
@@ -51,6 +44,18 @@ pub(in crate::settings) const ROWS: &[Row] = &[
 ];
 
 impl Metrics {
+    /// Checks that the live page has another address.
+    pub(in crate::settings) fn check(&self, page: Option<SocketAddr>) -> Result<(), Conflict> {
+        let (Some(own), Some(page)) = (self.listen(), page) else { return Ok(()) };
+        let is_same = own.ip() == page.ip()
+            || own.is_ipv4() == page.is_ipv4()
+                && (own.ip().is_unspecified() || page.ip().is_unspecified());
+        match is_same && own.port() == page.port() && own.port() != 0 {
+            true => Err(Conflict::new("listen", "another port than that of [serve]")),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the address to listen on. A port alone is one of this machine only.
     pub fn listen(&self) -> Option<SocketAddr> {
         address(&self.listen)
@@ -78,8 +83,36 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
         Ok(number) if port.starts_with(|first: char| first.is_ascii_digit()) => {
             Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), number))
         }
-        _ => text.parse().ok(),
+        _ => text.parse().ok().or_else(|| of_interface(text)),
     }
+}
+
+/// Parses an IPv6 address of a link with the name of its interface, `[fe80::1%eth0]:9100`. Only the system knows the
+/// interface's number.
+fn of_interface(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.strip_prefix('[')?.split_once("]:")?;
+    let (number, _) = host.split_once('%')?;
+    number.parse::<Ipv6Addr>().ok()?;
+    (host, port.parse::<u16>().ok()?).to_socket_addrs().ok()?.next()
+}
+
+/// Fails with a message if a text is no address to listen on.
+pub(super) fn check_address(text: &str) -> Result<(), String> {
+    if text.is_empty() || address(text).is_some() {
+        return Ok(());
+    }
+    let host = text.strip_prefix('[').and_then(|rest| Some(rest.split_once("]:")?.0));
+    Err(match host.and_then(|host| host.split_once('%')) {
+        Some((number, name)) if number.to_ascii_lowercase().starts_with("fe80:") => format!(
+            "an IPv6 address with an interface of this machine, such as `[fe80::1%eth0]:9100`; there is no `{name}`"
+        ),
+        Some((number, _)) => {
+            format!("`[{number}]` and a port: only addresses of a link, fe80::, have an interface")
+        }
+        None => {
+            "a port such as `9100`, or a numeric address and a port such as `0.0.0.0:9100`".into()
+        }
+    })
 }
 
 #[cfg(test)]
@@ -104,6 +137,40 @@ mod tests {
         assert_eq!(Settings::default().metrics.listen(), None);
         for wrong in ["x", "70000", "+9100", "-1", "0.0.0.0", "host:80", "::", " 9100"] {
             assert!(refused("metrics", "listen", wrong), "{wrong}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_address_of_a_link_names_its_interface() {
+        let listen =
+            |text: &str| Metrics { listen: text.into(), ..Settings::default().metrics }.listen();
+        let of = |text: &str| listen(text).map(|address| address.to_string());
+        // Each Linux has this interface, with the number 1.
+        assert_eq!(of("[fe80::1%lo]:80").as_deref(), Some("[fe80::1%1]:80"));
+        assert_eq!(of("[fe80::1%1]:80").as_deref(), Some("[fe80::1%1]:80"));
+        for wrong in
+            ["[fe80::1%nothing0]:80", "[fe80::1%lo]", "[fe80::1%lo]:x", "[x%lo]:80", "[%]:1"]
+        {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+        let error = check_address("[fe80::1%nothing0]:80").unwrap_err();
+        assert!(error.contains("there is no `nothing0`"), "{error}");
+        let error = check_address("[::1%lo]:80").unwrap_err();
+        assert!(error.contains("`[::1]` and a port: only addresses of a link"), "{error}");
+    }
+
+    #[test]
+    fn page_and_metrics_have_ports_of_their_own() {
+        let check = |own: &str, page: &str| {
+            let metrics = Metrics { listen: own.into(), ..Settings::default().metrics };
+            metrics.check(address(page)).is_ok()
+        };
+        for (own, page) in [("9100", "9101"), ("0", "0"), ("9100", ""), ("", "9100")] {
+            assert!(check(own, page), "{own} {page}");
+        }
+        for (own, page) in [("9100", "9100"), ("0.0.0.0:9100", "9100"), ("9100", "0.0.0.0:9100")] {
+            assert!(!check(own, page), "{own} {page}");
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Ros2 {
 pub(in crate::settings) const ROWS: &[Row] = &[
     Row::text("namespace", "", |text| match text.is_empty() || namespace(text).is_some() {
         true => Ok(()),
-        false => Err("names of ROS such as `/front_stereo`, or `/` for no namespace".into()),
+        false => Err("names of ROS (letters, digits and _) such as `/front_stereo`, or `/` for no namespace".into()),
     })
     .flag(OUTPUT, "--ros2", "NAMESPACE")
     .help(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::metrics::{WRONG_ADDRESS, address};
+use super::metrics::{address, check_address};
 use crate::settings::names::path_of;
 use stereod_core::settings::row::Plain::Switch;
 use stereod_core::settings::row::{Kind, OUTPUT, Row};
@@ -19,10 +19,7 @@ pub struct Serve {
 }
 
 pub(in crate::settings) const ROWS: &[Row] = &[
-    Row::text("listen", "", |text| match address(text) {
-        None if !text.is_empty() => Err(WRONG_ADDRESS.into()),
-        _ => Ok(()),
-    })
+    Row::text("listen", "", check_address)
     .flag(OUTPUT, "--serve", "PORT|ADDRESS:PORT")
     .help("Show the run on a web page: a port of this machine, or ADDRESS:PORT, which requires a token.")
     .more(

@@ -138,10 +138,6 @@ pub(crate) fn cloud_path(folder: &Path, now: SystemTime, sequence: u64) -> PathB
     folder.join(format!("stereod-{}-{sequence:06}.ply", stamp(now)))
 }
 
-pub(crate) fn settings_path(folder: &Path, now: SystemTime) -> PathBuf {
-    folder.join(format!("stereod-settings-{}.toml", stamp(now)))
-}
-
 /// Writes both files: the disparity of a run with candidates in `range`, and the view.
 pub(crate) fn write(
     paths: &SnapshotPaths,

@@ -1,6 +1,6 @@
 //! The panel with the knobs, and its requests.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::Result;
 use winit::keyboard::{Key, NamedKey};
@@ -10,7 +10,6 @@ use super::super::panel::Clicks;
 use super::super::scene::Scene;
 use super::super::screen::Drawn;
 use super::App;
-use super::saving::settings_path;
 use crate::viewer::{Ask, Tuned};
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
@@ -123,11 +122,7 @@ impl App {
         if self.panel.has_no_knobs() {
             return self.notify(Err("there are no settings to write here".into()));
         }
-        let path =
-            self.shell.options.settings_file.clone().unwrap_or_else(|| {
-                settings_path(&self.shell.options.snapshot_dir, SystemTime::now())
-            });
-        self.ask(Ask::Write(path));
+        self.ask(Ask::Write);
     }
 
     fn ask_for_values(&mut self) {

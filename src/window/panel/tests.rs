@@ -167,11 +167,10 @@ fn answer(answered: &[RequestId], [p1, uniqueness]: [&str; 2], problem: Option<&
     knobs[1].value = p1.to_owned();
     knobs[2].value = uniqueness.to_owned();
     Tuned {
-        answered: answered.to_vec(),
+        answers: answered.iter().map(|id| (*id, problem.map(str::to_owned))).collect(),
         knobs,
         since: std::time::Instant::now(),
         colouring: Colouring::default(),
-        problem: problem.map(str::to_owned),
     }
 }
 

@@ -37,6 +37,7 @@ impl Face for Graph {
         let (requests, of_status) = (run.requests.clone(), run.status.clone());
         let exchange = Exchange::new(Links {
             name: run.info.description.clone(),
+            rig: run.loaded.rig().map(str::to_owned),
             knobs: knobs(run.loaded),
             ask: Box::new(move |wanted| requests.ask(wanted)),
             diagnosis: Box::new(move || of_status.get().diagnosis()),

@@ -71,6 +71,9 @@ fn absent<T>(is_wanted: bool, error: Error) -> Result<Option<T>, Error> {
 pub trait Desk: Send + Sync {
     /// Returns the face of the rig of this number.
     fn face(self: Arc<Self>, rig: usize) -> Box<dyn Face>;
+
+    /// Notes that a rig has failed, while others go on.
+    fn failed(&self, rig: usize, reason: &str);
 }
 
 /// A shared face that the settings or the environment ask for.
@@ -88,6 +91,11 @@ impl Rigs {
     pub fn bind(settings: &Settings, names: Vec<String>) -> Result<Self, Error> {
         let desks = DESKS.iter().filter_map(|bind| bind(settings, &names).transpose());
         Ok(Self { desks: desks.collect::<Result<_, _>>()?, names: names.into() })
+    }
+
+    /// Notes that a rig has failed, while others go on.
+    pub fn failed(&self, rig: usize, reason: &str) {
+        self.desks.iter().for_each(|desk| desk.failed(rig, reason));
     }
 }
 

@@ -62,6 +62,10 @@ impl Desk for Served {
     fn face(self: Arc<Self>, rig: usize) -> Box<dyn Face> {
         Box::new(Seen { served: self, rig, live: None })
     }
+
+    fn failed(&self, rig: usize, reason: &str) {
+        self.site.runs.failed(rig, reason);
+    }
 }
 
 impl Served {
@@ -78,9 +82,13 @@ impl Served {
     /// Tells people the addresses.
     fn tell(&self, address: SocketAddr) {
         let Some((token, file)) = &self.page else {
-            return self.site.runs.paths().for_each(|path| {
+            self.site.runs.paths().for_each(|path| {
                 tracing::info!("metrics on http://{address}{path}metrics");
             });
+            if self.site.runs.names().len() > 1 {
+                tracing::info!("metrics of the process on http://{address}/metrics");
+            }
+            return;
         };
         let reachable = addresses::reachable(address);
         match file {
@@ -129,18 +137,15 @@ impl Face for Seen {
             colouring: run.colouring.clone(),
             clouds: settings.output.clouds(),
             tuned: Tuned {
-                answered: Vec::new(),
+                answers: Vec::new(),
                 knobs: knobs(run.loaded),
                 since: Instant::now(),
                 colouring: run.colouring.get(),
-                problem: None,
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
             frame_prefix: settings.output.frame_prefix.clone(),
             files: outputs::files_of_frames(settings).collect(),
-            settings_file: settings.window.settings(),
-            folder: (&settings.window.snapshots).into(),
         });
         sinks.push(Box::new(LiveSink::new(page.clone())));
         self.live = Some(page.clone());

@@ -192,7 +192,6 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     options.colour_map = settings.colour.map;
     options.view = settings.window.view;
     options.snapshot_dir = (&settings.window.snapshots).into();
-    options.settings_file = settings.window.settings();
     options.full_screen = settings.window.full_screen;
     options.records = outputs::writes_frames(settings);
     options.devices = devices::text;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use super::observations::Observations;
 use super::requests::Requests;
@@ -15,6 +16,7 @@ use crate::viewer::Viewer;
 use crate::window::Remote;
 use stereod_core::control::Control;
 use stereod_core::engine::Choice;
+use stereod_core::files;
 use stereod_core::frame::Eye;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::source::SourceInfo;
@@ -25,8 +27,8 @@ pub struct Handles {
     pub args: RunArgs,
     /// The name of the rig; empty in a run without `[[rig]]`.
     pub name: String,
-    /// Set if other rigs run beside it.
-    pub has_neighbours: bool,
+    /// The names of all rigs that run.
+    pub rigs: Arc<[String]>,
     pub in_effect: Mutex<Loaded>,
     /// Switches that stop, hold and step the source.
     pub control: Control,
@@ -63,6 +65,12 @@ impl Handles {
     /// Returns the beginning of a text about this rig.
     pub fn heading(&self) -> String {
         if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
+    }
+
+    /// Returns the time in words for the name of a new file, after the name of the rig, if there is one.
+    pub fn stem(&self, now: SystemTime) -> String {
+        let rig = if self.name.is_empty() { String::new() } else { format!("{}-", self.name) };
+        rig + &files::compact_time(now)
     }
 
     /// Makes the status, for all who read it. `rate`: pairs matched a second.

@@ -1,8 +1,6 @@
 //! Requests to the tuner, which wait until they are served.
 
-use std::collections::VecDeque;
 use std::mem;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,17 +17,23 @@ struct Waiting {
     close: bool,
     reload: bool,
     turn: Option<Turn>,
-    reset: Vec<RequestId>,
     // Changes come before a file, which must hold the newest values.
     changes: Vec<Change>,
-    files: VecDeque<PathBuf>,
+    files: usize,
 }
 
-/// Settings that a viewer changes, and the requests that asked for that.
+/// A request of a viewer that changes settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    pub ids: Vec<RequestId>,
-    pub values: Vec<Wish>,
+    pub id: RequestId,
+    pub to: Wanted,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    Values(Vec<Wish>),
+    /// The values of the configuration.
+    Configured,
 }
 
 #[derive(Debug, PartialEq)]
@@ -39,20 +43,17 @@ pub enum Request {
     Reload,
     /// Refine the calibration by this turn of the right camera.
     Refine(Turn),
-    /// Return to the values of the configuration.
-    Reset(Vec<RequestId>),
     /// Change settings, in this order.
     Change(Vec<Change>),
     /// Write a configuration file with the values in effect.
-    Write(PathBuf),
+    Write,
 }
 
 impl Request {
     pub fn ids(&self) -> Vec<RequestId> {
         match self {
-            Request::Reset(ids) => ids.clone(),
-            Request::Change(changes) => changes.iter().flat_map(|it| it.ids.clone()).collect(),
-            Request::Close | Request::Reload | Request::Refine(_) | Request::Write(_) => Vec::new(),
+            Request::Change(changes) => changes.iter().map(|change| change.id).collect(),
+            Request::Close | Request::Reload | Request::Refine(_) | Request::Write => Vec::new(),
         }
     }
 }
@@ -61,23 +62,10 @@ impl Waiting {
     fn add(&mut self, ask: Ask) {
         match ask {
             Ask::Values { id, values } => {
-                // A viewer's earlier change is void if all of its settings are set again.
-                let is_set = |path: &String| values.iter().any(|(new, _)| new == path);
-                let is_void = |earlier: &mut Change| {
-                    earlier.ids[0].viewer == id.viewer
-                        && earlier.values.iter().all(|(path, _)| is_set(path))
-                };
-                let void = self.changes.extract_if(.., is_void);
-                let mut ids: Vec<RequestId> = void.flat_map(|earlier| earlier.ids).collect();
-                ids.push(id);
-                self.changes.push(Change { ids, values });
+                self.changes.push(Change { id, to: Wanted::Values(values) });
             }
-            Ask::Reset(id) => {
-                // A reset makes earlier changes void.
-                self.reset.extend(self.changes.drain(..).flat_map(|earlier| earlier.ids));
-                self.reset.push(id);
-            }
-            Ask::Write(path) => self.files.push_back(path),
+            Ask::Reset(id) => self.changes.push(Change { id, to: Wanted::Configured }),
+            Ask::Write => self.files += 1,
         }
     }
 
@@ -88,12 +76,11 @@ impl Waiting {
             Some(Request::Reload)
         } else if let Some(turn) = self.turn.take() {
             Some(Request::Refine(turn))
-        } else if !self.reset.is_empty() {
-            Some(Request::Reset(mem::take(&mut self.reset)))
         } else if !self.changes.is_empty() {
             Some(Request::Change(mem::take(&mut self.changes)))
         } else {
-            self.files.pop_front().map(Request::Write)
+            self.files = self.files.checked_sub(1)?;
+            Some(Request::Write)
         }
     }
 }
@@ -149,50 +136,32 @@ mod tests {
         RequestId { viewer, number }
     }
 
-    fn values(all: &[(&str, u32)]) -> Vec<Wish> {
-        all.iter().map(|(path, value)| (String::from(*path), value.to_string())).collect()
-    }
-
-    fn ask(requests: &Requests, viewer: ViewerId, number: u32, all: &[(&str, u32)]) {
-        requests.ask(Ask::Values { id: id(viewer, number), values: values(all) });
+    fn values(text: &str) -> Vec<Wish> {
+        vec![("p1".to_owned(), text.to_owned())]
     }
 
     #[test]
-    fn only_a_change_that_is_set_again_whole_by_its_viewer_is_void() {
+    fn changes_wait_in_the_order_of_asking_and_a_file_is_written_after_them() {
         let requests = Requests::default();
-        requests.ask(Ask::Write("a.toml".into()));
-        requests.ask(Ask::Write("b.toml".into()));
-        ask(&requests, OWN, 1, &[("p1", 1)]);
-        ask(&requests, OTHER, 1, &[("p1", 2)]);
-        ask(&requests, OWN, 2, &[("p1", 3), ("p2", 3)]);
-        ask(&requests, OWN, 3, &[("p2", 4)]);
-        let expected = [
-            Change { ids: vec![id(OTHER, 1)], values: values(&[("p1", 2)]) },
-            Change { ids: vec![id(OWN, 1), id(OWN, 2)], values: values(&[("p1", 3), ("p2", 3)]) },
-            Change { ids: vec![id(OWN, 3)], values: values(&[("p2", 4)]) },
-        ];
-        assert_eq!(requests.next(None), Some(Request::Change(expected.into())));
-        // They are in effect before a file is written.
-        for path in ["a.toml", "b.toml"] {
-            assert_eq!(requests.next(None), Some(Request::Write(path.into())));
-        }
-        assert_eq!(requests.next(Some(Duration::from_millis(5))), None);
-    }
-
-    #[test]
-    fn a_reset_makes_changes_void_and_answers_them_and_the_end_comes_first() {
-        let requests = Requests::default();
-        ask(&requests, OTHER, 1, &[("p1", 1)]);
+        requests.ask(Ask::Write);
+        requests.ask(Ask::Values { id: id(OTHER, 1), values: values("1") });
+        requests.ask(Ask::Write);
         requests.ask(Ask::Reset(id(OWN, 1)));
-        ask(&requests, OTHER, 2, &[("p1", 2)]);
+        requests.ask(Ask::Values { id: id(OTHER, 2), values: values("2") });
         requests.reload();
         assert_eq!(requests.next(None), Some(Request::Reload));
-        let reset = Request::Reset(vec![id(OTHER, 1), id(OWN, 1)]);
-        assert_eq!(requests.next(None), Some(reset));
+        let changes = vec![
+            Change { id: id(OTHER, 1), to: Wanted::Values(values("1")) },
+            Change { id: id(OWN, 1), to: Wanted::Configured },
+            Change { id: id(OTHER, 2), to: Wanted::Values(values("2")) },
+        ];
+        let change = requests.next(None).unwrap();
+        assert_eq!(change.ids(), [id(OTHER, 1), id(OWN, 1), id(OTHER, 2)]);
+        assert_eq!(change, Request::Change(changes));
         requests.close();
         assert_eq!(requests.next(None), Some(Request::Close));
-        let change = requests.next(None).unwrap();
-        assert_eq!(change.ids(), [id(OTHER, 2)]);
+        assert_eq!(requests.next(None), Some(Request::Write));
+        assert_eq!(requests.next(None), Some(Request::Write));
         assert_eq!(requests.next(Some(Duration::ZERO)), None);
     }
 }

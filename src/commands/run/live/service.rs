@@ -23,6 +23,8 @@ struct Manager {
     /// Names of all rigs, in the order of the configuration.
     names: Vec<String>,
     runs: Arc<Mutex<Vec<Arc<Handles>>>>,
+    /// Rigs that have failed, each in words.
+    failed: Arc<Mutex<Vec<String>>>,
     over: Switch,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -31,13 +33,37 @@ pub fn bind(_: &Settings, rigs: &[String]) -> Shared {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return Ok(None);
     }
-    let (runs, over, thread) = Default::default();
-    Ok(Some(Arc::new(Manager { names: rigs.to_vec(), runs, over, thread })))
+    let (runs, failed, over, thread) = Default::default();
+    Ok(Some(Arc::new(Manager { names: rigs.to_vec(), runs, failed, over, thread })))
 }
 
 impl Desk for Manager {
     fn face(self: Arc<Self>, _: usize) -> Box<dyn Face> {
         Box::new(Managed(self))
+    }
+
+    fn failed(&self, rig: usize, reason: &str) {
+        let name = &self.names[rig];
+        let was_ready = {
+            let mut runs = locked(&self.runs);
+            let before = runs.len();
+            runs.retain(|run| run.name != *name);
+            runs.len() < before
+        };
+        locked(&self.failed).push(format!("{name}: failed: {reason}"));
+        if !was_ready {
+            self.tell_if_ready();
+        }
+    }
+}
+
+impl Manager {
+    /// Tells that the program is ready once the last rig is ready or has failed.
+    fn tell_if_ready(&self) {
+        let (ready, failed) = (locked(&self.runs).len(), locked(&self.failed).len());
+        if ready > 0 && ready + failed == self.names.len() {
+            tell(&[NotifyState::Ready]);
+        }
     }
 }
 
@@ -46,34 +72,36 @@ struct Managed(Arc<Manager>);
 impl Face for Managed {
     /// Notes that the run is ready: source and outputs are open, the engine waits for pairs.
     fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
-        let Manager { names, runs, over, thread } = &*self.0;
-        let expected = names.len();
-        let all = {
+        let Manager { names, runs, failed, over, thread } = &*self.0;
+        {
             let mut runs = locked(runs);
             runs.push(handles.clone());
             runs.sort_by_key(|run| names.iter().position(|name| *name == run.name));
-            runs.len()
-        };
-        if all == expected {
-            tell(&[NotifyState::Ready]);
         }
-        if all > 1 {
+        self.0.tell_if_ready();
+        let mut thread = locked(thread);
+        if thread.is_some() {
             return Ok(());
         }
         let watchdog = Watchdog::of_manager();
         let mut notices = Notices { watchdog, told_status: None, told_stopping: false };
-        let (runs, over) = (runs.clone(), over.clone());
+        let (runs, failed, over) = (runs.clone(), failed.clone(), over.clone());
+        let expected = names.len();
+        let mut look = move || {
+            let failed = locked(&failed).clone();
+            notices.send_due(&locked(&runs).clone(), &failed, expected);
+        };
         let work = move || {
             while !over.is_set() {
-                notices.send_due(&locked(&runs).clone(), expected);
+                look();
                 std::thread::sleep(crate::commands::TICK);
             }
             // A run may end between two looks; its end is told, too.
-            notices.send_due(&locked(&runs).clone(), expected);
+            look();
         };
         let failed = |broken| tracing::error!("the service manager hears no more: {broken}");
         let started = thread::spawn("service", work, failed);
-        *locked(thread) = Some(started.context("cannot start the service's thread")?);
+        *thread = Some(started.context("cannot start the service's thread")?);
         Ok(())
     }
 }
@@ -127,9 +155,10 @@ impl Watchdog {
 }
 
 impl Notices {
-    fn send_due(&mut self, runs: &[Arc<Handles>], expected: usize) {
+    fn send_due(&mut self, runs: &[Arc<Handles>], failed: &[String], expected: usize) {
         let now = Instant::now();
-        let is_ending = runs.len() == expected && runs.iter().all(|run| run.is_ending());
+        let are_all = runs.len() + failed.len() == expected;
+        let is_ending = are_all && runs.iter().all(|run| run.is_ending());
         if !self.told_stopping && is_ending {
             self.told_stopping = true;
             tell(&[NotifyState::Stopping, NotifyState::Status("finishing files")]);
@@ -137,7 +166,8 @@ impl Notices {
         self.watchdog.tick(|longest| runs.iter().any(|run| run.is_stuck(longest)));
         let due = self.told_status.is_none_or(|told| now - told >= STATUS_EVERY);
         if due && !self.told_stopping {
-            let texts: Vec<_> = runs.iter().map(|run| self.status(run)).collect();
+            let texts = runs.iter().map(|run| self.status(run));
+            let texts: Vec<_> = texts.chain(failed.iter().cloned()).collect();
             self.told_status = Some(now);
             tell(&[NotifyState::Status(&texts.join("; "))]);
         }

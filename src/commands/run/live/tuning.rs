@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail};
 use nalgebra::Vector3;
 
-use super::changes::carry_out;
+use super::changes::{Answer, Tunable, carry_out};
 use super::handles::Handles;
 use super::requests::Request;
 use super::service;
@@ -25,7 +25,7 @@ use crate::observe::alignment::rotation::Turn;
 use crate::settings::row;
 use crate::settings::{self, Loaded};
 use crate::telemetry::logs;
-use crate::viewer::{RequestId, Tuned};
+use crate::viewer::Tuned;
 use stereod_core::calibration::Rectifier;
 use stereod_core::engine::{self, PairSpec};
 use stereod_core::files;
@@ -101,7 +101,8 @@ impl Worker {
             patience =
                 thread::guarded("the change", || self.fulfil(request)).unwrap_or_else(|broken| {
                     tracing::error!("{broken}; the run goes on as it is");
-                    self.answer(ids, Err(broken.into()));
+                    let answer = |id| (id, Err(broken.clone().into()));
+                    self.answer(ids.into_iter().map(answer).collect());
                     None
                 });
         }
@@ -117,49 +118,33 @@ impl Worker {
                     tracing::error!("the calibration stays as it was: {}", told(&error));
                 }
             }
-            Some(Request::Reset(ids)) => {
-                let reset = self.reset();
-                self.answer(ids, reset);
-                return Some(SETTLED);
-            }
             Some(Request::Change(changes)) => {
-                let put = |next| self.put_in_effect(next).map(drop);
-                for (ids, done) in carry_out(&changes, &|| self.handles.loaded(), &put) {
-                    self.answer(ids, done);
-                }
+                self.answer(carry_out(&changes, self));
                 return Some(SETTLED);
             }
-            Some(Request::Write(path)) => {
+            Some(Request::Write) => {
                 self.settle();
-                self.write(&path);
+                self.write();
             }
             Some(Request::Close) | None => self.settle(),
         }
         None
     }
 
-    fn reset(&self) -> anyhow::Result<()> {
-        let now = self.handles.loaded();
-        let mut keys = now.differences(&self.configured);
-        keys.retain(|(section, key)| {
-            row(section, key).is_some_and(|row| row.panel.is_some())
-                && settings::why_fixed(&now, section, key).is_none()
-                && !waits(section, key, &now, &self.configured)
-        });
-        self.put_in_effect(now.with_those_of(&self.configured, &keys)?).map(drop)
-    }
-
-    /// Sends the viewers the settings in effect, and the problem, if any.
-    fn answer(&self, answered: Vec<RequestId>, done: anyhow::Result<()>) {
-        let is_of_engine = done.as_ref().is_err_and(|error| error.is::<NoEngine>());
-        let problem = done.err().map(|error| told(&error));
-        if let (Some(problem), true) = (&problem, is_of_engine) {
-            // Only who asked gets the problem; a failure concerns all.
-            tracing::error!("the settings stay as they were: {problem}");
-        }
+    /// Sends the viewers the settings in effect, and the answers to requests.
+    fn answer(&self, answers: Vec<Answer>) {
+        let problem = |(id, done): Answer| {
+            let error = done.err();
+            let problem = error.as_ref().map(told);
+            if let (Some(problem), true) = (&problem, error.is_some_and(|it| it.is::<NoEngine>())) {
+                // Only who asked gets the problem; a failure concerns all.
+                tracing::error!("the settings stay as they were: {problem}");
+            }
+            (id, problem)
+        };
+        let answers = answers.into_iter().map(problem).collect();
         let (knobs, colouring) = (knobs(&self.handles.loaded()), self.handles.colouring.get());
-        let since = self.since.get();
-        let tuned = Tuned { answered, knobs, since, colouring, problem };
+        let tuned = Tuned { answers, knobs, since: self.since.get(), colouring };
         self.handles.viewers.iter().for_each(|viewer| viewer.tuned(tuned.clone()));
     }
 
@@ -173,26 +158,34 @@ impl Worker {
         self.told = now;
     }
 
-    /// Writes a configuration file with the settings in effect.
-    fn write(&self, path: &Path) {
-        let existed = path.exists();
+    /// Writes a configuration file with the settings in effect: the one of the settings, or a new one.
+    fn write(&self) {
+        let loaded = self.handles.loaded();
         let text = format!(
-            "# Settings of stereod {} as they were tuned, where they are not the defaults:\n\
-             # stereod run --config {}\n{}",
+            "# Settings of stereod {} as they were tuned, where they are not the defaults.\n\
+             # They take effect with --config and the name of this file.\n{}",
             env!("CARGO_PKG_VERSION"),
-            path.display().to_string().replace(['\n', '\r'], " "),
-            settings::to_file(&self.handles.loaded())
+            settings::to_file(&loaded)
         );
-        let instead = if existed { " in place of the one before" } else { "" };
-        let mut written = files::write_whole(path, text.as_bytes());
-        if written.is_ok() && holds_secret(&text) {
-            let mine = std::fs::Permissions::from_mode(0o600);
-            written = std::fs::set_permissions(path, mine).map_err(anyhow::Error::from);
-        }
-        let told = match written {
-            Ok(()) => Ok(format!("saved {}{instead}", path.display())),
-            Err(error) => Err(format!("no settings: {error:#}")),
+        let written = match loaded.settings.window.settings() {
+            Some(path) => {
+                let instead = if path.exists() { " in place of the one before" } else { "" };
+                files::write_whole(&path, text.as_bytes()).map(|()| (path, instead))
+            }
+            None => {
+                let name =
+                    format!("stereod-settings-{}.toml", self.handles.stem(SystemTime::now()));
+                let path = Path::new(&loaded.settings.window.snapshots).join(name);
+                files::write_new(&path, text.as_bytes()).map(|path| (path, ""))
+            }
         };
+        let protected = written.and_then(|(path, instead)| {
+            if holds_secret(&text) {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            }
+            Ok(format!("saved {}{instead}", path.display()))
+        });
+        let told = protected.map_err(|error| format!("no settings: {error:#}"));
         match &told {
             Ok(text) => tracing::info!("{text}"),
             Err(text) => tracing::error!("{text}"),
@@ -220,7 +213,7 @@ impl Worker {
             settings::why_fixed(&now, s, k).is_none() && !waits(s, k, &now, &read)
         });
         let changed = now.with_those_of(&read, &live).map_err(anyhow::Error::from);
-        match changed.and_then(|changed| self.put_in_effect(changed)) {
+        match changed.and_then(|changed| self.apply(changed)) {
             Ok(changes) if changes.is_empty() => {
                 tracing::info!("configuration read again: nothing to change");
             }
@@ -232,13 +225,14 @@ impl Worker {
         }
         self.configured = read;
         self.told = self.handles.loaded();
-        self.answer(Vec::new(), Ok(()));
+        self.answer(Vec::new());
         for (section, key) in fixed {
             let why =
                 settings::why_fixed(&now, &section, &key).unwrap_or("auto is chosen at the start");
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             tracing::warn!("needs a restart: [{section}] {key}{why}");
         }
+        self.tell_new_rigs(&now);
         // Last, so that all of this has been logged.
         let filter = self.handles.loaded().settings.log.filter;
         if filter != now.settings.log.filter
@@ -248,16 +242,24 @@ impl Worker {
         }
     }
 
-    fn put_in_effect(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
+    /// Names rigs of the configuration that do not run, once for all rigs that do.
+    fn tell_new_rigs(&self, now: &Loaded) {
+        let Handles { name, rigs, .. } = &*self.handles;
+        let is_there = |rig: &&String| self.configured.rigs().any(|other| other == **rig);
+        // A rig that was chosen from several runs alone.
+        let are_all = now.rigs().count() <= rigs.len();
+        if !are_all || rigs.iter().find(is_there).is_some_and(|first| first != name) {
+            return;
+        }
+        for new in self.configured.rigs().filter(|rig| !now.rigs().any(|other| other == *rig)) {
+            tracing::warn!("needs a restart: the new rig {new}");
+        }
+    }
+
+    /// Puts settings in effect, and returns the changes in words.
+    fn apply(&self, next: Loaded) -> anyhow::Result<Vec<String>> {
         let now = self.handles.loaded();
-        if next.awaits_choice() {
-            bail!("auto disparities are chosen at the start of a run: give a number");
-        }
-        if next.params.range != now.params.range
-            && let Some(why) = now.settings.output.why_range_fixed()
-        {
-            bail!("the range of disparities cannot change: {why}");
-        }
+        self.check(&now, &next)?;
         if next.params != now.params {
             self.replace_engine(&next, &self.rig.pairs)?;
         }
@@ -311,9 +313,19 @@ impl Worker {
             return Ok(());
         }
         // A run on a GPU keeps its parameters rather than moving to the CPU.
-        let options = next.settings.engine.options();
-        let engine = engine::create(*choice, &next.params, pairs, &options).context(NoEngine)?;
-        swap.put(engine);
+        let create = |of: &Loaded, pairs| {
+            engine::create(*choice, &of.params, pairs, &of.settings.engine.options())
+        };
+        // Memory is needed for the engine at work and for this one, but for no third one.
+        let is_withdrawn = swap.withdraw();
+        let made = create(next, pairs).context(NoEngine);
+        if made.is_err() && is_withdrawn {
+            match create(&self.handles.loaded(), &self.rig.pairs) {
+                Ok(engine) => swap.put(engine),
+                Err(error) => tracing::error!("the last change has no effect: {}", told(&error)),
+            }
+        }
+        swap.put(made?);
         self.since.set(Instant::now());
         match is_movable {
             true => control.playback.ask(Move::Again),
@@ -321,6 +333,43 @@ impl Worker {
             false => control.step.set(control.pause.is_set()),
         }
         Ok(())
+    }
+}
+
+impl Tunable for Worker {
+    fn in_effect(&self) -> Loaded {
+        self.handles.loaded()
+    }
+
+    fn reset(&self, now: &Loaded) -> anyhow::Result<Loaded> {
+        let mut keys = now.differences(&self.configured);
+        keys.retain(|(section, key)| {
+            row(section, key).is_some_and(|row| row.panel.is_some())
+                && settings::why_fixed(now, section, key).is_none()
+                && !waits(section, key, now, &self.configured)
+        });
+        Ok(now.with_those_of(&self.configured, &keys)?)
+    }
+
+    fn check(&self, now: &Loaded, next: &Loaded) -> anyhow::Result<()> {
+        if next.awaits_choice() {
+            bail!("auto disparities are chosen at the start of a run: give a number");
+        }
+        if next.params.range != now.params.range
+            && let Some(why) = now.settings.output.why_range_fixed()
+        {
+            bail!("the range of disparities cannot change: {why}");
+        }
+        if next.params == now.params {
+            return Ok(());
+        }
+        let options = next.settings.engine.options();
+        engine::check(self.handles.choice, &next.params, &self.rig.pairs, &options)
+            .context(NoEngine)
+    }
+
+    fn put_in_effect(&self, next: Loaded) -> anyhow::Result<()> {
+        self.apply(next).map(drop)
     }
 }
 

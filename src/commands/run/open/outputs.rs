@@ -132,12 +132,19 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
 pub fn refuse_shared(rigs: &[Loaded], names: &[String]) -> Result<()> {
     let (mut files, mut places) = (Vec::new(), HashMap::new());
     for (Loaded { settings, .. }, name) in rigs.iter().zip(names) {
-        files.extend(
-            wanted(settings).map(|(output, path)| (format!("{} of {name}", output.flag), path)),
-        );
-        let (stream, namespace) = (settings.output.stream(), settings.ros2.namespace());
-        let sent = [("--stream", stream.map(str::to_owned)), ("--ros2", namespace)];
-        for (flag, place) in sent.into_iter().filter_map(|(flag, place)| Some((flag, place?))) {
+        let mut taken = Vec::new();
+        for (output, path) in wanted(settings).filter(|(output, _)| output.flag != TOKEN_FILE) {
+            if let Kind::Folder(kind, ..) = output.kind {
+                let folder = Names::of(&path, kind).dir;
+                let folder = folder.canonicalize().unwrap_or(folder).display().to_string();
+                taken.push((output.flag, folder));
+            }
+            files.push((format!("{} of {name}", output.flag), path));
+        }
+        let stream = settings.output.stream();
+        taken.extend(stream.map(|fragment| ("--stream", destination(fragment))));
+        taken.extend(settings.ros2.namespace().map(|namespace| ("--ros2", namespace)));
+        for (flag, place) in taken {
             if let Some(other) = places.insert((flag, place.clone()), name) {
                 bail!("{flag} {place} is that of {other} and of {name}; {IN_RIGS}");
             }
@@ -146,6 +153,17 @@ pub fn refuse_shared(rigs: &[Loaded], names: &[String]) -> Result<()> {
     let named = files.iter().map(|(flag, path)| (flag.as_str(), path.as_path()));
     files::refuse_same(named).with_context(|| IN_RIGS)
 }
+
+/// Returns the element of a fragment that sends, if it names a place, else the whole fragment.
+fn destination(fragment: &str) -> String {
+    let last = fragment.rsplit('!').next().unwrap_or_default();
+    let names_place = ["port=", "location=", "uri="].iter().any(|name| last.contains(name));
+    let text = if names_place { last } else { fragment };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The token is that of the whole program.
+const TOKEN_FILE: &str = "serve.token_file";
 
 const IN_RIGS: &str = "give each rig its own: {rig} in a text stands for its name";
 
@@ -345,7 +363,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
 }
 
 /// Refuses outputs that are, hold, lead to or would delete an input of the run.
-fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
+pub fn spare_inputs(spec: &SourceSpec, loaded: &Loaded) -> Result<()> {
     let inputs = inputs(loaded, spec.local_files());
     let settings = &loaded.settings;
     let files = wanted(settings).filter(|(output, _)| !matches!(output.kind, Kind::Folder(..)));
@@ -370,6 +388,41 @@ mod tests {
         assert!(!writes_frames(&settings));
         settings.output.preview = "a.mp4".into();
         assert!(writes_frames(&settings));
+    }
+
+    #[test]
+    fn rigs_do_not_share_folders_or_receivers() {
+        let folder = tempfile::tempdir().unwrap();
+        let pictures =
+            |name: &str| format!("output.pictures={}", folder.path().join(name).display());
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        let rig = |setting: &str| {
+            let mut layers = crate::settings::Layers::new();
+            layers.assignment(setting);
+            layers.assignment("serve.token_file=token");
+            layers.finish().unwrap()
+        };
+        let names = ["front", "rear"].map(str::to_owned);
+        let refused = |first: &str, second: &str| {
+            refuse_shared(&[rig(first), rig(second)], &names)
+                .err()
+                .map(|error| format!("{error:#}"))
+        };
+        let of_stream = |fragment: &str| format!("output.stream={fragment}");
+        let to = |port| of_stream(&format!("x264enc ! udpsink host=a port={port}"));
+        for (first, second) in [
+            (pictures("out"), pictures("./out")),
+            (to(5000), of_stream("x265enc  !  udpsink host=a  port=5000")),
+            ("ros2.namespace=both".into(), "ros2.namespace=/both".into()),
+            ("window.settings=a.toml".into(), "window.settings=a.toml".into()),
+        ] {
+            let error = refused(&first, &second).expect(&first);
+            assert!(error.contains("front") && error.contains("rear"), "{error}");
+            assert!(error.contains("{rig} in a text stands for its name"), "{error}");
+        }
+        for (first, second) in [(pictures("out"), pictures("out2")), (to(5000), to(5001))] {
+            assert_eq!(refused(&first, &second), None);
+        }
     }
 
     #[test]

@@ -32,7 +32,20 @@ struct Counted {
     dropped: u64,
     /// Position of a paced recording, and its delay by the busy engine.
     paced: [Duration; 2],
+    /// Time for which pairs have waited for those of other rigs.
+    waited: Duration,
 }
+
+/// Rates of the source and of the matcher, and the share of the time in which pairs waited for those of other rigs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rates {
+    given: f64,
+    matched: f64,
+    waited: f64,
+}
+
+/// Share of the time that pairs may wait for those of other rigs without a word about that.
+const WAITED: f64 = 0.1;
 
 /// Watch over the rates of a paced source and of the engine.
 #[derive(Default)]
@@ -67,6 +80,7 @@ impl Overload {
             given: progress.pairs.load(Ordering::Relaxed),
             dropped: handles.counters.dropped_pairs.load(Ordering::Relaxed),
             paced: progress.paced(),
+            waited: progress.waited(),
         };
         let Some(rates) = self.count(now) else { return };
         self.told = true;
@@ -81,21 +95,29 @@ impl Overload {
             [] => String::new(),
             cures => format!("; what would keep up: {}", cures.join(", or ")),
         };
-        let [given, matched] = rates;
+        let Rates { given, matched, waited } = rates;
+        let turns = match waited > WAITED {
+            true => format!(
+                "; {:.0} % of the time they wait for the pairs of other rigs on the same cores (with [engine] cores \
+                 each rig has its own)",
+                100.0 * waited
+            ),
+            false => String::new(),
+        };
         let name = if handles.args.source.demo { "the demo scene" } else { "the recording" };
         match is_live {
             true => tracing::warn!(
-                "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped{cures}"
+                "the source gives {given:.0} pairs/s and {matched:.0} are matched, the others are dropped{turns}{cures}"
             ),
             false => tracing::warn!(
-                "{name} has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly{cures}"
+                "{name} has {given:.0} pairs/s and {matched:.0} are matched, so it plays too slowly{turns}{cures}"
             ),
         }
     }
 
     /// Returns the rates of the source and of the matcher at the end of a period in which the
     /// engine was too slow.
-    fn count(&mut self, now: Counted) -> Option<[f64; 2]> {
+    fn count(&mut self, now: Counted) -> Option<Rates> {
         let before = *self.before.get_or_insert(now);
         let time = now.at.duration_since(before.at);
         let period = if self.is_warm { PERIOD } else { WARM_UP };
@@ -113,14 +135,16 @@ impl Overload {
         let time = time.as_secs_f64();
         let is_slow = dropped > given / TOLERATED || delayed > time / TOLERATED;
         let recorded = if played > 0.0 { played } else { time };
-        is_slow.then(|| [given / recorded, (given - dropped).max(0.0) / time])
+        let waited = (now.waited - before.waited).as_secs_f64() / time;
+        let (given, matched) = (given / recorded, (given - dropped).max(0.0) / time);
+        is_slow.then_some(Rates { given, matched, waited })
     }
 }
 
 /// Returns settings that would keep up. Time is proportional to pixels and disparities.
 /// `are_needed`: the images need all disparities; `resized`: names a way to images of another size.
 fn cures(
-    [given, matched]: [f64; 2],
+    Rates { given, matched, .. }: Rates,
     loaded: &Loaded,
     size: (usize, usize),
     are_needed: bool,
@@ -163,6 +187,8 @@ mod tests {
             given,
             dropped,
             paced: [Duration::ZERO; 2],
+            // Half of the time.
+            waited: Duration::from_millis(500 * seconds),
         };
         let mut overload = Overload::default();
         assert_eq!(overload.count(at(0, 0, 0)), None);
@@ -170,7 +196,10 @@ mod tests {
         assert_eq!(overload.count(at(2, 120, 100)), None, "the start does not count");
         assert_eq!(overload.count(at(6, 360, 300)), None);
         assert_eq!(overload.count(at(7, 420, 130)), None, "one in ten may be lost");
-        assert_eq!(overload.count(at(12, 720, 280)), Some([60.0, 30.0]));
+        assert_eq!(
+            overload.count(at(12, 720, 280)),
+            Some(Rates { given: 60.0, matched: 30.0, waited: 0.5 })
+        );
         overload.told = true;
         assert_eq!(overload.count(at(17, 1020, 580)), None);
     }
@@ -184,12 +213,14 @@ mod tests {
             given,
             dropped: 0,
             paced: [given * 1000 / 30, delayed].map(Duration::from_millis),
+            waited: Duration::ZERO,
         };
         let mut overload = Overload::default();
         assert_eq!(overload.count(at(0, 0, 0)), None);
         assert_eq!(overload.count(at(2, 10, 1900)), None);
         assert_eq!(overload.count(at(7, 145, 2300)), None, "a tenth is tolerated");
-        let [given, matched] = overload.count(at(12, 220, 4800)).unwrap();
+        let Rates { given, matched, waited } = overload.count(at(12, 220, 4800)).unwrap();
+        assert_eq!(waited, 0.0);
         assert!((given - 30.0).abs() < 0.01 && matched == 15.0, "{given} {matched}");
     }
 
@@ -203,7 +234,8 @@ mod tests {
             layers.finish().unwrap()
         };
         let way = |(width, height)| Some(format!("--size {width}x{height}"));
-        let of = |rates, loaded: Loaded, are_needed| {
+        let of = |[given, matched]: [f64; 2], loaded: Loaded, are_needed| {
+            let rates = Rates { given, matched, waited: 0.0 };
             cures(rates, &loaded, (640, 480), are_needed, &way).join(", or ")
         };
         let text = of([60.0, 30.0], loaded("8", "off"), false);

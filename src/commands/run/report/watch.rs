@@ -37,7 +37,7 @@ impl<'a> Watch<'a> {
         let expected =
             [handles.info.pairs, handles.args.source.limit()].into_iter().flatten().min();
         // Bars of several rigs would overwrite each other.
-        let is_quiet = handles.args.common.quiet || handles.has_neighbours;
+        let is_quiet = handles.args.common.quiet || handles.rigs.len() > 1;
         let bar = progress_bar(expected, is_quiet, "pairs");
         Self {
             handles,

@@ -80,6 +80,10 @@ impl Cores {
         (0..MOST).filter(move |core| self.holds(*core))
     }
 
+    pub fn overlaps(self, other: Self) -> bool {
+        self.0.iter().zip(other.0).any(|(own, other)| own & other != 0)
+    }
+
     fn holds(self, core: usize) -> bool {
         self.0[core / 64] >> (core % 64) & 1 == 1
     }
@@ -184,6 +188,12 @@ mod tests {
         {
             assert_eq!(nonsense.parse::<Cores>(), Err(NoCores), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn sets_overlap_if_they_have_a_core_in_common() {
+        assert!(cores("0-3,70").overlaps(cores("70-71")));
+        assert!(!cores("0-3").overlaps(cores("4-7,64")));
     }
 
     #[test]

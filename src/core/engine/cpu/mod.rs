@@ -73,6 +73,7 @@ mod winner;
 mod zero_mean;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::bail;
@@ -93,7 +94,8 @@ pub use self::simd::SimdChoice;
 use self::team::Team;
 pub use self::temporal::NAME as TEMPORAL;
 use self::temporal::TemporalStage;
-pub use self::turns::take_turns;
+use self::turns::Seat;
+pub use self::turns::{TURN, take_turns};
 pub use self::whole::WholeMap;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
@@ -115,6 +117,7 @@ pub struct CpuEngine {
     team: Team,
     host: Host,
     placement: Placement,
+    seat: Arc<Seat>,
     /// The finest level first; it has the size of the pairs.
     levels: Vec<Level>,
     /// State of mutual information, if that is the cost.
@@ -148,11 +151,11 @@ impl CpuEngine {
         let options = Self::options_within(left, params, pairs.size, options)?;
         // Before any thread starts.
         let needed = Self::estimate(params, width, height, options)?.host;
-        let what = format!("matching {width}x{height} at {} disparities", params.range.count);
-        let memory = Budget::of_process().reserve(what, needed, CURE)?;
+        let memory = Budget::of_process().reserve(in_words(params, pairs), needed, CURE)?;
         let (simd, team, host) = options.start_team()?;
         let parts = Parts::new(&Arena::new(), params, pairs.size, (simd, team.len()), options)?;
         let Parts { levels, information, temporal } = parts;
+        let seat = Seat::new(options.cores, team.len());
         Ok(Self {
             params: params.clone(),
             size: pairs.size,
@@ -160,6 +163,7 @@ impl CpuEngine {
             team,
             host,
             placement: options.placement(),
+            seat,
             levels,
             information,
             temporal,
@@ -185,6 +189,18 @@ impl CpuEngine {
         let arena = Arena::dry();
         Parts::new(&arena, params, (width, height), options.simd_and_threads()?, options)?;
         Ok(Estimate { host: arena.bytes(), device: 0 })
+    }
+
+    /// Fails if the whole budget cannot hold an engine for such pairs; nothing is allocated.
+    pub fn check_memory(
+        params: &Params,
+        pairs: &PairSpec,
+        options: CpuOptions,
+    ) -> anyhow::Result<()> {
+        let (width, height) = pairs.size;
+        let fewest = CpuOptions { costs_anew: true, ..options };
+        let needed = Self::estimate(params, width, height, fewest)?.host;
+        Ok(Budget::of_process().check_alone(in_words(params, pairs), needed, CURE)?)
     }
 
     /// Adjusts the options to `left` bytes: costs are recomputed if they do not fit, or beyond a gigabyte.
@@ -253,7 +269,7 @@ impl CpuEngine {
         thresholds: Option<&[u32]>,
         of_stream: bool,
     ) -> anyhow::Result<()> {
-        let _turn = turns::turn();
+        let turn = self.seat.turn();
         let mut host = std::mem::take(&mut self.host);
         let taken = host.run(|| {
             match &self.rectify {
@@ -265,6 +281,7 @@ impl CpuEngine {
             }
             let submitted = Instant::now();
             let (mut stages, mut pair) = (Vec::new(), pair);
+            stages.extend(turn.as_ref().map(|turn| (TURN, turn.waited)));
             if let Some(rectify) = &self.rectify {
                 pair = rectify.run(&mut self.team, self.simd, pair)?;
                 stages.push((RECTIFY, submitted.elapsed()));
@@ -306,6 +323,11 @@ impl CpuEngine {
         self.host = host;
         taken
     }
+}
+
+fn in_words(params: &Params, pairs: &PairSpec) -> String {
+    let ((width, height), count) = (pairs.size, params.range.count);
+    format!("matching {width}x{height} at {count} disparities")
 }
 
 /// The parts of an engine that take memory.

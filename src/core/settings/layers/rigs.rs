@@ -4,10 +4,10 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use toml::de::DeValue;
-use toml::{Spanned, Table, Value};
+use toml::{Spanned, Value};
 
-use super::super::schema::{self, Schema, join};
-use super::{Layers, Loaded, Origin, SAME_KEYS, dotted, in_order};
+use super::super::schema::{self, RIG_NAME, Schema, join};
+use super::{Error, Layers, Loaded, Origin, SAME_KEYS, dotted, in_order};
 
 /// A `[[rig]]`: section, key and value of all that it sets for itself.
 #[derive(Clone, Debug)]
@@ -20,13 +20,15 @@ pub(super) struct Rig {
 /// The key of a file below which its rigs are listed.
 pub(super) const RIG: &str = "rig";
 
-/// Stands for the name of a rig in its texts.
-const RIG_NAME: &str = "{rig}";
-
 impl<S: Schema> Loaded<S> {
     /// Returns the names of all rigs of the file.
     pub fn rigs(&self) -> impl Iterator<Item = &str> {
         self.layers.rigs.iter().map(|rig| &*rig.name)
+    }
+
+    /// Returns the name of the rig whose values are in effect.
+    pub fn rig(&self) -> Option<&str> {
+        self.layers.rig.as_deref()
     }
 }
 
@@ -88,6 +90,10 @@ impl<S: Schema> Layers<S> {
         let Some(Rig { name, place, values }) =
             self.rigs.iter().find(|rig| rig.name == name).cloned()
         else {
+            // A file with a mistake may have been read in part only.
+            if !self.mistakes.is_empty() {
+                return;
+            }
             let there_are = match &self.rigs[..] {
                 [] => "the configuration file has no [[rig]]".to_owned(),
                 rigs => format!("rigs: {}", join(rigs.iter().map(|rig| &*rig.name))),
@@ -107,15 +113,27 @@ impl<S: Schema> Layers<S> {
         }
         self.rig = Some(name);
     }
-}
 
-/// Puts the name of a rig into all texts that ask for it.
-pub(super) fn put_name(values: &mut Table, rig: &str) {
-    let sections = values.iter_mut().filter_map(|(_, section)| section.as_table_mut());
-    for (_, value) in sections.flatten() {
-        if let Value::String(text) = value {
-            *text = text.replace(RIG_NAME, rig);
+    /// Puts the name of the rig into all texts that ask for it. Values for all rigs of a file wait for the name of one.
+    pub(super) fn put_name(&mut self) -> Result<(), Error> {
+        let mut mistakes = Vec::new();
+        if self.rig.is_none() && !self.rigs.is_empty() {
+            return Ok(());
         }
+        for (section, row) in schema::rows::<S>() {
+            let value = &mut self.table[section][row.key];
+            let Some(text) = value.as_str().filter(|text| text.contains(RIG_NAME)) else {
+                continue;
+            };
+            if let Some(rig) = &self.rig {
+                *value = text.replace(RIG_NAME, rig).into();
+            }
+            if let Err(misfit) = schema::check_exactly(section, row, value) {
+                let origin = self.origins.get(&dotted(section, row.key));
+                mistakes.push(format!("{}: {misfit}", origin.cloned().unwrap_or_default()));
+            }
+        }
+        if mistakes.is_empty() { Ok(()) } else { Err(Error(mistakes)) }
     }
 }
 

@@ -14,7 +14,7 @@ use hyper_tungstenite::HyperWebsocket;
 use hyper_tungstenite::tungstenite::Message;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::connection::{Connection, End, Visit};
+use super::connection::{Connection, End, Heard, Visit};
 use super::viewers::Answer;
 use super::{Live, Newest};
 use crate::serve::State;
@@ -169,12 +169,11 @@ impl Client<'_> {
         Ok(())
     }
 
-    async fn act_on(&mut self, message: &str, tuned: &Tuned) -> Result<(), End> {
-        let message = match serde_json::from_str::<text::Request>(message) {
+    async fn act_on(&mut self, message: &Heard, tuned: &Tuned) -> Result<(), End> {
+        let message = match message.parse::<text::Request>() {
             Ok(message) => message,
-            Err(error) => {
-                let text = format!("this request is not understood: {error}");
-                return self.connection.send(text::status(Level::Warning, &text)).await;
+            Err(problem) => {
+                return self.connection.send(text::status(Level::Warning, &problem)).await;
             }
         };
         use text::Request::*;

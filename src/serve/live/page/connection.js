@@ -55,7 +55,7 @@ function lost(event) {
     return;
   }
   if (reason) complain("The server refused the connection: " + reason);
-  else if (!state.frame) complain("No connection to stereod. This page tries again by itself.");
+  else if (!state.frame) complain((state.notice || "No connection to stereod.") + " This page tries again by itself.");
   state.attempt += 1;
   const wait = reason ? 10000 : Math.min(500 * 2 ** (state.attempt - 1), 8000) * (0.8 + 0.4 * Math.random());
   state.retryAt = Date.now() + wait;
