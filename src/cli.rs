@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod flags;
 pub mod rectify;
 pub mod source;
+mod tip;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub use rectify::RectifyArgs;
 use source::TopicArgs;
 pub use source::{PairArgs, SourceArgs};
 use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
+pub use tip::with_tip;
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::telemetry::stderr;
 pub use error::{Error, heed, told};
 use prepare::loading::{inputs, layers, load, read, read_over};
@@ -44,7 +44,7 @@ pub fn program() -> ExitCode {
     stderr::tell_panics();
     signals::outlive_file_limit();
     source::gst::hear_glib();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse().map_err(cli::with_tip) {
         Ok(cli) => cli,
         Err(error) => {
             let told = error.to_string();

@@ -1,6 +1,6 @@
 //! Single images as a pair: one for each view, or one that holds both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
@@ -9,10 +9,12 @@ use crate::settings::Source;
 use stereod_core::frame::{Eye, Image};
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::orientation::{self, Orient};
+use stereod_core::picture::packing::{Packing, Stated};
 use stereod_core::picture::still::{self, Still, read_colours};
 use stereod_core::picture::stretch::stretched;
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pooled;
+use stereod_io::pattern;
 use stereod_io::source::pictures;
 use stereod_io::source::spec::{SourceSpec, StreamSpec};
 
@@ -24,13 +26,6 @@ pub struct Stills {
     half: bool,
     tone: Tone,
     orient: Orient,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
-    Alone,
-    SideBySide,
-    TopBottom,
 }
 
 impl Stills {
@@ -61,7 +56,8 @@ impl Stills {
     pub fn read(&self) -> anyhow::Result<[Image; 2]> {
         let [left, right] = self.files_of_eyes();
         let read = |file: &PathBuf| {
-            let Still { picture, orientation } = still::read(file, self.orient)?;
+            let Still { picture, orientation, stated } = still::read_any(file, self.orient)?;
+            stated.map_or(Ok(()), |stated| self.check(file, stated))?;
             Ok::<_, anyhow::Error>((Grey::of(picture), (file.display().to_string(), orientation)))
         };
         let pair = match self.packing {
@@ -79,6 +75,16 @@ impl Stills {
             }
         };
         Ok(pair.map(|grey| self.stretched(grey.into_image(self.tone))))
+    }
+
+    /// Compares the arrangement of the views that a file states with the one that it is read with.
+    fn check(&self, file: &Path, stated: Stated) -> anyhow::Result<()> {
+        let told = format!("{}: {}", file.display(), stated.describe());
+        ensure!(stated.packing == self.packing, "{told}");
+        if (stated.right_first, stated.half) != (self.swap, self.half) {
+            tracing::warn!("{told}");
+        }
+        Ok(())
     }
 
     /// Reads red, green and blue of a view.
@@ -143,7 +149,10 @@ fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";
     match stream {
-        StreamSpec::File(path) => Ok(path.clone()),
+        StreamSpec::File(path) => match path.file_name().and_then(pattern::flaw) {
+            Some(flaw) if !path.exists() => Err(Error::usage(format!("{name}: {flaw}"))),
+            _ => Ok(path.clone()),
+        },
         StreamSpec::Pictures(_) => match <[PathBuf; 1]>::try_from(stream.local_files()) {
             Ok([file]) => Ok(file),
             Err(files) if files.is_empty() => {
@@ -211,7 +220,11 @@ mod tests {
         }
         let file = |name: &str| one_file(&StreamSpec::parse(at(name)));
         assert_eq!(file("r*.png").unwrap(), at("r1.png"));
-        for (name, words) in [("l*.png", "names 2 pictures"), ("x%d.png", "no file is called")] {
+        for (name, words) in [
+            ("l*.png", "names 2 pictures"),
+            ("x%d.png", "no file is called"),
+            ("x%999999999d.png", "at most 20 digits"),
+        ] {
             let error = file(name).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
             assert_eq!(error.exit_status(), 2);

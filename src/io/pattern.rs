@@ -42,6 +42,17 @@ impl Pattern {
     }
 }
 
+/// Returns what is wrong with the number in a file name if it looks like printf's, but is none that is read or written.
+pub fn flaw(name: &OsStr) -> Option<&'static str> {
+    let mut formats = name.as_bytes().split(|&byte| byte == b'%').skip(1);
+    let is_format = |rest: &[u8]| {
+        let end = rest.iter().position(|byte| !b"0123456789-+ '".contains(byte));
+        end.is_some_and(|end| end > 0 && rest[end] == b'd')
+    };
+    let is_flawed = parse_printf(name.as_bytes()).is_none() && formats.any(is_format);
+    is_flawed.then_some("a number has leading zeros and at most 20 digits, such as %06d, or is %d")
+}
+
 type Parts<'a> = (&'a [u8], usize, &'a [u8]);
 
 fn parse_hashes(name: &[u8]) -> Option<Parts<'_>> {
@@ -102,6 +113,18 @@ mod tests {
         let name = parsed("shot.$F4.exr").unwrap();
         assert_eq!(name.number("shot.1001.exr".as_ref()), Some(1001));
         assert_eq!(name.number("shot.101.exr".as_ref()), None);
+    }
+
+    #[test]
+    fn numbers_that_are_neither_read_nor_written_are_told() {
+        for name in ["%999999999d.png", "%0999999999d.png", "%5d.png", "l%-4d.png", "a%021d"] {
+            assert!(flaw(name.as_ref()).is_some() && parsed(name).is_none(), "{name}");
+        }
+        for name in
+            ["%06d.png", "%d", "%020d", "100%d", "100% d", "100%.png", "a%20b.mp4", "d%", "%"]
+        {
+            assert_eq!(flaw(name.as_ref()), None, "{name}");
+        }
     }
 
     #[test]

@@ -33,12 +33,22 @@ fn pictures() -> Vec<(&'static str, Vec<u8>)> {
     let deep = DynamicImage::from(grey.to_rgba16());
     let mut plain = b"P2\n# plain\n6 2\n255\n".to_vec();
     plain.extend(b"1 2 3 4 5 6\n7 8 9 10 11 255\n");
+    let jpeg = encoded(&grey, ImageFormat::Jpeg);
+    let pgm = encoded(&grey, ImageFormat::Pnm);
+    let with = |file: &[u8], at: usize, part: &[u8]| [&file[..at], part, &file[at..]].concat();
+    // Behind the header of the PNG: an animation of 3 images.
+    let control = b"\0\0\0\x08acTL\0\0\0\x03\0\0\0\0\0\0\0\0";
+    let states_packing = b"\xff\xe3\0\x12_JPSJPS_\0\x04\0\x04\x02\x01\0\0";
     vec![
+        ("apng", with(&encoded(&grey, ImageFormat::Png), 33, control)),
+        ("mpo", jpeg.repeat(2)),
+        ("jps", with(&jpeg, 2, states_packing)),
+        ("pgm", pgm.repeat(2)),
         ("png", encoded(&grey, ImageFormat::Png)),
         ("png", encoded(&deep, ImageFormat::Png)),
-        ("jpg", encoded(&grey, ImageFormat::Jpeg)),
+        ("jpg", jpeg),
         ("jpg", encoded(&DynamicImage::from(grey.to_rgb8()), ImageFormat::Jpeg)),
-        ("pgm", encoded(&grey, ImageFormat::Pnm)),
+        ("pgm", pgm),
         ("ppm", encoded(&DynamicImage::from(grey.to_rgb8()), ImageFormat::Pnm)),
         ("pgm", plain),
         ("bmp", encoded(&grey, ImageFormat::Bmp)),

@@ -71,9 +71,14 @@ pub fn check(content: &[u8]) -> anyhow::Result<()> {
     }
     // Floating-point samples become 16 bits.
     let words = if is_float(decoder.color_type()) { decoded / 2 } else { 0 };
-    let more = words.saturating_add(product([width as usize, height as usize, MORE_A_PIXEL]));
+    check_decoded((width, height), decoded.saturating_add(words))
+}
+
+/// Checks that an image of this size that takes so many `bytes` while it is decoded fits the memory budget.
+pub(super) fn check_decoded((width, height): (u32, u32), bytes: u64) -> anyhow::Result<()> {
+    let more = product([width as usize, height as usize, MORE_A_PIXEL]);
     let what = format!("decoding {width}x{height} pixels");
-    Budget::of_process().check(what, decoded.saturating_add(more), "a smaller picture")?;
+    Budget::of_process().check(what, bytes.saturating_add(more), "a smaller picture")?;
     Ok(())
 }
 

@@ -13,10 +13,88 @@ mod scan;
 
 pub use self::scan::Flaw;
 use self::scan::{Part, Table};
+use super::packing::{Packing, Stated};
+use super::unread::Unread;
 
 /// Looks for missing data in a JPEG image. Images of kinds that cannot be walked pass if they have their end.
 pub fn check(bytes: &[u8]) -> Result<(), Flaw> {
     Walk { bytes, ..Walk::default() }.all()
+}
+
+/// Fails if the image is incomplete or coded in a way that the decoder does not read, or if other images of the same
+/// size follow it, as the second view does in the Multi-Picture Format (CIPA DC-007). Previews and gain maps differ in
+/// size or number of components. Returns the arrangement of both views if the file states that it holds both.
+pub(super) fn check_file(bytes: &[u8]) -> anyhow::Result<Option<Stated>> {
+    if let Some((kind, command)) = unread(bytes) {
+        return Err(Unread::kind(kind, command).into());
+    }
+    let mut first = Walk { bytes, ..Walk::default() };
+    first.all()?;
+    match further(&first) {
+        0 => Ok(stated(bytes)?),
+        further => {
+            let content = format!("{} pictures", 1 + further);
+            Err(Unread::several(&content, "ffmpeg -f mjpeg -i IN OUT-%03d.png").into())
+        }
+    }
+}
+
+/// Returns the coding of an image that the decoder does not read, and the command that converts it.
+fn unread(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const FFMPEG: &str = "ffmpeg -i IN.jpg OUT.png";
+    let (marker, frame) = Walk { bytes, ..Walk::default() }.segments().find(|(marker, _)| {
+        matches!(marker, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf | 0xde | 0xf7)
+    })?;
+    match marker {
+        0xc3 => Some(("lossless JPEG (SOF3)", FFMPEG)),
+        0xf7 => Some(("JPEG-LS", FFMPEG)),
+        0xc9..=0xcb => Some(("JPEG with arithmetic coding", "convert IN.jpg OUT.png")),
+        0xc5..=0xc7 | 0xcd..=0xcf | 0xde => Some(("hierarchical JPEG", "jpeg IN.jpg OUT.ppm")),
+        _ => (frame.first() == Some(&12)).then_some(("JPEG of 12 bits a sample", FFMPEG)),
+    }
+}
+
+/// Counts the images behind the first one that have its size and number of components.
+fn further(first: &Walk<'_>) -> usize {
+    let shape = |walk: &Walk<'_>| {
+        let frame = walk.frame.as_ref()?;
+        Some((frame.width, frame.height, frame.components.len()))
+    };
+    let (mut rest, mut count) = (first.bytes.get(first.at..).unwrap_or_default(), 0);
+    while let Some(begin) = rest.windows(3).position(|three| three == [0xff, 0xd8, 0xff]) {
+        let mut walk = Walk { bytes: &rest[begin..], ..Walk::default() };
+        let is_whole = walk.all().is_ok();
+        count += usize::from(is_whole && shape(&walk) == shape(first));
+        rest = rest.get(begin + walk.at.max(3)..).unwrap_or_default();
+    }
+    count
+}
+
+/// Returns the arrangement of both views in a JPS file (its segment APP3, in VRex's Stereoscopic JPEG, version 2).
+pub(super) fn stated(bytes: &[u8]) -> Result<Option<Stated>, Unread> {
+    let mut segments = Walk { bytes, ..Walk::default() }.segments();
+    let found = segments.find_map(|(marker, segment)| {
+        let block = segment.strip_prefix(b"_JPSJPS_").filter(|_| marker == 0xe3)?;
+        block.get(2..6)?.first_chunk().copied().map(u32::from_be_bytes)
+    });
+    // Type 0 is an image of one view.
+    let Some(descriptor) = found.filter(|descriptor| descriptor & 0xff == 1) else {
+        return Ok(None);
+    };
+    let packing = match descriptor >> 8 & 0xff {
+        2 => Packing::SideBySide,
+        3 => Packing::TopBottom,
+        _ => {
+            return Err(Unread::other(
+                "it states that its views are interleaved or an anaglyph (JPS), which cannot be taken apart here; \
+                 save it side by side"
+                    .to_owned(),
+            ));
+        }
+    };
+    let is_set = |bit: u32| descriptor >> bit & 1 == 1;
+    let half = is_set(if packing == Packing::SideBySide { 17 } else { 16 });
+    Ok(Some(Stated { packing, right_first: !is_set(18), half }))
 }
 
 /// Reports whether no Huffman table precedes the first scan: the usual ones are meant (T.81, K.3).
@@ -62,7 +140,20 @@ struct Component {
 }
 
 impl<'a> Walk<'a> {
-    fn all(mut self) -> Result<(), Flaw> {
+    /// Iterates over the markers and contents of the segments up to the first scan.
+    fn segments(mut self) -> impl Iterator<Item = (u8, &'a [u8])> {
+        std::iter::from_fn(move || {
+            loop {
+                match self.marker()? {
+                    0xda | 0xd9 => return None,
+                    0xd8 | 0xd0..=0xd7 | 0x01 => {}
+                    marker => return Some((marker, self.segment()?)),
+                }
+            }
+        })
+    }
+
+    fn all(&mut self) -> Result<(), Flaw> {
         loop {
             let missing = if self.seen.is_empty() { Flaw::NoData } else { Flaw::NoEnd };
             let marker = self.marker().ok_or(missing.clone())?;
@@ -240,6 +331,65 @@ mod tests {
         }
         assert_eq!(check(b""), Err(Flaw::NoData));
         assert_eq!(check(&[0xff, 0xd8, 0xff, 0xd9]), Err(Flaw::NoData));
+    }
+
+    #[test]
+    fn pictures_behind_the_first_count_if_they_are_like_it() {
+        let (first, small) = (coded(64, 48, true), coded(32, 24, true));
+        let (second, gains) = (coded(64, 48, true), coded(64, 48, false));
+        for alone in [&[&first[..], &[0; 100]][..], &[&first, &small], &[&first, &gains, b"x"]] {
+            assert!(check_file(&alone.concat()).is_ok());
+        }
+        let joined = [&first[..], &small, &[0; 7], &second].concat();
+        let told = check_file(&joined).unwrap_err().to_string();
+        assert!(told.contains("it holds 2 pictures") && told.contains("`ffmpeg"), "{told}");
+        assert!(check_file(&joined[..joined.len() - 9]).is_ok());
+    }
+
+    #[test]
+    fn codings_that_are_not_read_are_named() {
+        let whole = coded(16, 16, false);
+        let at = whole.windows(2).position(|two| two == [0xff, 0xc0]).unwrap();
+        for (marker, bits, kind) in [
+            (0xc9, 8, "arithmetic coding is not read; convert it: `convert"),
+            (0xc3, 8, "lossless JPEG"),
+            (0xc1, 12, "of 12 bits a sample"),
+            (0xc5, 8, "hierarchical JPEG is not read; convert it: `jpeg IN"),
+        ] {
+            let mut file = whole.clone();
+            (file[at + 1], file[at + 4]) = (marker, bits);
+            let told = check_file(&file).unwrap_err().to_string();
+            assert!(told.contains(kind), "{told}");
+        }
+        let mut progressive = whole;
+        progressive[at + 1] = 0xc2;
+        assert!(check_file(&progressive).is_ok() && check_file(b"\xff\xd8").is_err());
+    }
+
+    #[test]
+    fn stereo_jpeg_states_the_arrangement_of_its_views() {
+        let of = |descriptor: u32| {
+            let mut file = coded(16, 16, false);
+            let block = [&b"_JPSJPS_\0\x04"[..], &descriptor.to_be_bytes(), b"\0\0"].concat();
+            let head = [&[0xff, 0xe3, 0, block.len() as u8 + 2][..], &block].concat();
+            file.splice(2..2, head);
+            stated(&file)
+        };
+        let right_first = Stated::CROSS_EYED;
+        assert_eq!(of(0x0201).unwrap(), Some(right_first));
+        assert_eq!(of(0x04_0201).unwrap(), Some(Stated { right_first: false, ..right_first }));
+        assert_eq!(of(0x02_0201).unwrap(), Some(Stated { half: true, ..right_first }));
+        let above = Stated { packing: Packing::TopBottom, right_first: false, half: true };
+        assert_eq!(of(0x05_0301).unwrap(), Some(above));
+        assert_eq!(above.describe().split('`').nth(1), Some("--top-bottom FILE --half"));
+        assert!(
+            right_first
+                .describe()
+                .contains("the right one first; give `--side-by-side FILE --swap`")
+        );
+        assert_eq!(of(0x0200).unwrap(), None);
+        assert!(of(0x0101).unwrap_err().to_string().contains("interleaved"));
+        assert_eq!(stated(&coded(8, 8, true)).unwrap(), None);
     }
 
     #[test]

@@ -8,12 +8,15 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use image::codecs::pnm::PnmDecoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageError, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader};
 
 use super::grey::Grey;
+use super::light::{self, encode_floats};
 use super::orientation::Orient;
+use super::packing::Stated;
 use super::tone::Tone;
-use super::{header, jpeg};
+use super::unread::{self, Unread};
+use super::{exr, header, jpeg, several, tiff};
 use crate::frame::Image;
 
 /// APP0 segment that stands for the usual Huffman tables (JPEG DIB format), of an image that has none.
@@ -24,17 +27,30 @@ pub struct Still {
     /// Samples, floating-point ones as 16 bits; turned by the orientation tag if requested.
     pub picture: DynamicImage,
     pub orientation: Orientation,
+    /// Arrangement of both views, if the file states that it holds both (JPS).
+    pub stated: Option<Stated>,
 }
 
-/// Reads an image: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
+/// Reads an image of one view: PNG, JPEG, PNM, BMP, TIFF or OpenEXR, told apart by content, not by name.
 pub fn read(path: &Path, orient: Orient) -> Result<Still> {
+    let still = read_any(path, orient)?;
+    if let Some(stated) = still.stated {
+        bail!("cannot read {} as one view: {}", path.display(), stated.describe());
+    }
+    Ok(still)
+}
+
+/// Reads an image as [`read`] does, also one that states that it holds both views.
+pub fn read_any(path: &Path, orient: Orient) -> Result<Still> {
     let (content, format) = read_known(path)?;
-    let Still { picture, orientation } = decode_known(path, &content, format)?;
+    let Still { picture, orientation, stated } = decode_known(path, &content, format)?;
     let mut picture = encode_floats(picture);
     if orient == Orient::Auto {
         picture.apply_orientation(orientation);
     }
-    Ok(Still { picture, orientation })
+    let kind = path.extension().unwrap_or_default().to_ascii_lowercase();
+    let is_stereo = ["jps", "pns"].iter().any(|stereo| kind == *stereo);
+    Ok(Still { picture, orientation, stated: stated.or(is_stereo.then_some(Stated::CROSS_EYED)) })
 }
 
 /// Reads an image as 8-bit intensity, not turned, because calibrations refer to the sensor's own image.
@@ -46,7 +62,7 @@ pub fn read_still(path: &Path, tone: Tone) -> Result<Image> {
 
 /// Reads an image as red, green and blue, 8 bits each; grey images have three alike.
 pub fn read_colours(path: &Path, orient: Orient) -> Result<[Image; 3]> {
-    let picture = read(path, orient)?.picture.to_rgb8();
+    let picture = read_any(path, orient)?.picture.to_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let channel =
         |channel: usize| picture.as_raw().iter().skip(channel).step_by(3).copied().collect();
@@ -102,9 +118,7 @@ pub fn read_levels(path: &Path) -> Result<Levels> {
 
 /// Decodes the content of an image file within the memory budget.
 pub fn decode(content: &[u8]) -> Result<DynamicImage> {
-    let Some(format) = header::format(content) else {
-        bail!("it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture");
-    };
+    let format = known_format(content)?;
     header::check(content)?;
     let picture = decode_whole(content, format)?.picture;
     ensure!(picture.width() > 0 && picture.height() > 0, "the picture has no pixels");
@@ -134,25 +148,31 @@ fn read_known(path: &Path) -> Result<(Vec<u8>, ImageFormat)> {
     if content.is_empty() {
         bail!("cannot read a picture: {shown} is empty (0 bytes)");
     }
-    match header::format(&content) {
-        Some(format) => Ok((content, format)),
-        // Both orders of bytes.
-        None if content.starts_with(b"SDPX") || content.starts_with(b"XPDS") => bail!(
-            "cannot read {shown}: DPX is not read; convert it without loss, keeping the numbers: \
-             `ffmpeg -start_number 1001 -i shot.%04d.dpx -start_number 1001 -pix_fmt rgb48be shot.%04d.png`"
-        ),
-        None => {
-            bail!("cannot read {shown}: it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture")
-        }
+    let format = known_format(&content).with_context(|| format!("cannot read {shown}"))?;
+    Ok((content, format))
+}
+
+/// Returns the format of an image that is read.
+fn known_format(content: &[u8]) -> Result<ImageFormat> {
+    if let Some(unread) = unread::by_first_bytes(content) {
+        return Err(unread.into());
     }
+    header::format(content).context("it is no PNG, JPEG, PGM, PPM, BMP, TIFF or EXR picture")
 }
 
 fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Still> {
     let shown = path.display();
     header::check(content).with_context(|| format!("cannot read {shown}"))?;
     let still = decode_whole(content, format).map_err(|error| {
+        if error.is::<Unread>() {
+            return error.context(format!("cannot read {shown}"));
+        }
         let is_unsupported = matches!(error.downcast_ref(), Some(ImageError::Unsupported(_)));
         let flaw = match format {
+            ImageFormat::Tiff if is_unsupported => {
+                "its kind of samples or compression is not read; convert it: `convert IN.tif -depth 16 OUT.png`, or \
+                 for the raw picture of a camera `dcraw -T -6 IN`"
+            }
             _ if is_unsupported => {
                 "its kind of samples or compression is not read; convert it to 8 or 16 bits of grey or RGB"
             }
@@ -171,12 +191,24 @@ fn decode_known(path: &Path, content: &[u8], format: ImageFormat) -> Result<Stil
 }
 
 fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
-    let mut content = Cow::Borrowed(content);
-    if format == ImageFormat::Jpeg {
-        jpeg::check(&content)?;
-        if jpeg::lacks_tables(&content) {
-            content.to_mut().splice(2..2, USUAL_TABLES);
+    let mut stated = None;
+    match format {
+        ImageFormat::Jpeg => stated = jpeg::check_file(content)?,
+        ImageFormat::Png => several::check_png(content)?,
+        ImageFormat::Pnm => several::check_pnm(content)?,
+        ImageFormat::OpenExr => exr::check(content)?,
+        ImageFormat::Tiff => {
+            tiff::check(content)?;
+            if let Some((picture, orientation)) = tiff::floats(content)? {
+                light::check(&picture)?;
+                return Ok(Still { picture, orientation, stated });
+            }
         }
+        _ => {}
+    }
+    let mut content = Cow::Borrowed(content);
+    if format == ImageFormat::Jpeg && jpeg::lacks_tables(&content) {
+        content.to_mut().splice(2..2, USUAL_TABLES);
     }
     let mut reader = ImageReader::with_format(Cursor::new(&content), format);
     reader.limits(header::limits());
@@ -184,59 +216,20 @@ fn decode_whole(content: &[u8], format: ImageFormat) -> Result<Still> {
     // Damaged metadata counts as none.
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let picture = DynamicImage::from_decoder(decoder)?;
+    if format == ImageFormat::Tiff {
+        light::check(&picture)?;
+    }
     // The decoder stops after the last pixel.
-    ensure!(format != ImageFormat::Png || png_ends(&content), "it was cut off before its end");
-    Ok(Still { picture, orientation })
-}
-
-/// Reports whether a PNG image has its last chunk (ISO/IEC 15948, 11.2.5).
-fn png_ends(content: &[u8]) -> bool {
-    let mut rest = content.get(8..).unwrap_or_default();
-    while let Some((&[a, b, c, d, kind @ ..], _)) = rest.split_first_chunk::<8>() {
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        let Some(next) = rest.get(length.saturating_add(12)..) else { return false };
-        if &kind == b"IEND" {
-            return true;
-        }
-        rest = next;
-    }
-    false
-}
-
-/// Encodes floating-point samples (0 is black, 1 is white) as 16 bits with the curve of sRGB (IEC 61966-2-1);
-/// other images stay unchanged. The curve is fixed, so that the same light gets the same grey in both views
-/// and in every frame.
-fn encode_floats(picture: DynamicImage) -> DynamicImage {
-    fn words(samples: Vec<f32>) -> Vec<u16> {
-        samples.into_iter().map(encode).collect()
-    }
-    let size = (picture.width(), picture.height());
-    let encoded = match picture {
-        DynamicImage::ImageRgb32F(p) => {
-            ImageBuffer::from_raw(size.0, size.1, words(p.into_raw())).map(DynamicImage::ImageRgb16)
-        }
-        DynamicImage::ImageRgba32F(p) => ImageBuffer::from_raw(size.0, size.1, words(p.into_raw()))
-            .map(DynamicImage::ImageRgba16),
-        other => return other,
-    };
-    encoded.expect("there are as many samples as before")
-}
-
-/// Returns the 16-bit code of a sample of linear light. NaN becomes black.
-fn encode(linear: f32) -> u16 {
-    let code = match linear {
-        high if high > 0.003_130_8 => 1.055 * high.min(1.0).powf(1.0 / 2.4) - 0.055,
-        low => 12.92 * low,
-    };
-    // The conversion saturates and turns NaN into 0.
-    (code * 65535.0).round() as u16
+    let has_end = || several::chunks(&content).any(|(kind, _)| kind == b"IEND");
+    ensure!(format != ImageFormat::Png || has_end(), "it was cut off before its end");
+    Ok(Still { picture, orientation, stated })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use image::{Luma, LumaA, Rgb, Rgba};
+    use image::{ImageBuffer, Luma, LumaA, Rgb, Rgba};
 
     use super::*;
     use crate::frame::intensity;
@@ -256,7 +249,7 @@ mod tests {
         let path = dir.path().join("shot.1001.dpx");
         for magic in ["SDPX", "XPDS"] {
             fs::write(&path, format!("{magic}{}", "x".repeat(2044))).unwrap();
-            let error = read(&path, Orient::Ignore).err().unwrap().to_string();
+            let error = format!("{:#}", read(&path, Orient::Ignore).err().unwrap());
             assert!(error.contains("ffmpeg") && error.contains("shot.%04d.png"), "{error}");
         }
     }
@@ -381,7 +374,7 @@ mod tests {
         fails("", None, "is a folder");
         fails("empty.png", Some(b""), "is empty");
         fails("text.png", Some(b"not a picture at all"), "no PNG, JPEG");
-        fails("gif.gif", Some(b"GIF89a\x3a\0\0\0\0\0\0\0"), "no PNG, JPEG");
+        fails("gif.gif", Some(b"GIF89a\x3a\0\0\0\0\0\0\0"), "GIF is not read; convert it: `");
         fails("bmp.bmp", Some(b"BM\x3a\0\0\0\0\0\0\0"), "damaged");
         fails("cut.pgm", Some(b"P5\n100 100\n255\n12345"), "damaged");
         fails("zero.pgm", Some(b"P5\n0 4\n255\n"), "zero.pgm");
@@ -431,6 +424,7 @@ mod tests {
             ("a.exr", DynamicImage::from(light.clone())),
             ("b.exr", alpha.clone().into()),
             ("c.tif", light.into()),
+            ("d.tif", alpha.into()),
         ] {
             let path = dir.path().join(name);
             picture.save(&path).unwrap();
@@ -479,6 +473,26 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_more_than_one_view_is_refused_with_the_cure() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = |name: &str, content: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, content).unwrap();
+            format!("{:#}", read(&path, Orient::Ignore).err().unwrap())
+        };
+        let one = b"P5\n2 1\n255\n\x05\xff";
+        let several = told("a.pgm", &[one, &one[..]].concat());
+        assert!(several.contains("a.pgm: it holds 2 pictures, and only"), "{several}");
+        let cross_eyed = told("a.jps", one);
+        assert!(
+            cross_eyed.contains("a.jps as one view") && cross_eyed.contains("--swap`"),
+            "{cross_eyed}"
+        );
+        let read = read_any(&dir.path().join("a.jps"), Orient::Ignore).unwrap();
+        assert_eq!(read.stated, Some(Stated::CROSS_EYED));
+    }
+
+    #[test]
     fn orientation_is_told_and_followed_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.jpg");
@@ -516,17 +530,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn light_is_encoded_by_the_curve_of_srgb() {
-        let samples = vec![0.0, 1.0, 0.214_041_14, 0.003, -1.0, 7.5, f32::NAN, f32::INFINITY, 0.5];
-        let picture = ImageBuffer::from_raw(3, 1, samples).unwrap();
-        let DynamicImage::ImageRgb16(encoded) = encode_floats(DynamicImage::ImageRgb32F(picture))
-        else {
-            panic!("not 16 bits");
-        };
-        // Half of the codes is 21.4 % of the light.
-        assert_eq!(encoded.into_raw(), [0, 65535, 32768, 2540, 0, 65535, 0, 65535, 48192]);
     }
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 
-use crate::pattern::Pattern;
+use crate::pattern::{self, Pattern};
 use crate::sink::segments::Place;
 use stereod_core::files;
 use stereod_core::files::claim::Claim;
@@ -94,6 +94,9 @@ fn pattern_in<'a>(path: &'a Path, kind: &Kind) -> Option<&'a OsStr> {
 
 /// Checks that the names of a pattern end as files of this format do.
 pub fn check_name(path: &Path, kind: &Kind, extension: &str) -> Result<()> {
+    if let Some(flaw) = path.file_name().and_then(pattern::flaw) {
+        bail!("{}: {flaw}", path.display());
+    }
     match pattern_in(path, kind) {
         Some(name) if Path::new(name).extension() != Some(OsStr::new(extension)) => bail!(
             "{}: {} are written as {extension}, so their names end with .{extension}; change the name or the \
@@ -339,6 +342,8 @@ mod tests {
             ("a/s.%04d.exr", "png", Some("end with .png")),
             ("a/s.%04d", "npy", Some("end with .npy")),
             ("a/s.$F4.npy", "png", Some("pictures are written as png")),
+            ("a/%999999999d.png", "png", Some("at most 20 digits")),
+            ("a/%5d.png", "png", Some("%06d")),
             ("a/s.####.png", "png", None),
             ("a/take#2", "png", None),
             ("a/take#2.d", "png", None),

@@ -14,9 +14,11 @@ use anyhow::{Context, bail, ensure};
 use crate::labels::{Labels, Timecode, Timing};
 use crate::pattern::Pattern;
 
-/// With DPX, which is not read, so that the error names the cure.
-const KINDS: [&str; 11] =
-    ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr", "dpx"];
+/// With DPX, which is not read, so that the error names the cure. MPO, JPS and PNS are stereo images.
+const KINDS: [&str; 14] = [
+    "png", "jpg", "jpeg", "pgm", "ppm", "pnm", "bmp", "tif", "tiff", "exr", "dpx", "mpo", "jps",
+    "pns",
+];
 
 #[derive(Clone, Debug)]
 pub(super) struct Pictures {

@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use crate::labels::{Labels, Timecode, Timing};
+use crate::pattern;
 use crate::source::pictures::{self, Pictures};
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{Controls, Pick};
 use stereod_core::camera::CameraInput;
 use stereod_core::frame::Eye;
+use stereod_core::picture::unread;
 
 /// A camera with its mode and controls.
 #[derive(Clone, Debug)]
@@ -163,7 +165,10 @@ fn file(path: &Path) -> anyhow::Result<Input> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{name}: no such file; check the path")
+            match path.file_name().and_then(pattern::flaw) {
+                Some(flaw) => bail!("{name}: {flaw}"),
+                None => bail!("{name}: no such file; check the path"),
+            }
         }
         Err(error) => return Err(error).with_context(|| format!("{name}: cannot be looked at")),
     };
@@ -178,7 +183,9 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         if meta.len() == 0 {
             bail!("{name} is empty (0 bytes); was its recording or copy interrupted?");
         }
-        std::fs::File::open(path).with_context(|| format!("{name}: cannot be opened"))?;
+        let file = std::fs::File::open(path);
+        let file = file.with_context(|| format!("{name}: cannot be opened"))?;
+        refuse_unread(file).with_context(|| format!("cannot read {name}"))?;
     } else {
         // Opening a pipe waits for its writer, and nothing could interrupt that.
         bail!(
@@ -187,6 +194,17 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         );
     }
     Ok(Input::File(path.to_owned()))
+}
+
+/// Fails for an image of a known format that is not read.
+fn refuse_unread(file: std::fs::File) -> anyhow::Result<()> {
+    let mut head = Vec::new();
+    file.take(64).read_to_end(&mut head)?;
+    match unread::by_first_bytes(&head) {
+        // A GIF is refused with a command that keeps it a video.
+        Some(unread) if !head.starts_with(b"GIF") => Err(unread.into()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +224,15 @@ mod tests {
         assert!(message.contains("empty.mp4") && message.contains("0 bytes"), "{message}");
         let message = refusal("nowhere/left.mp4");
         assert!(message.contains("nowhere/left.mp4: no such file"), "{message}");
+        let message = refusal("nowhere/%999999999d.png");
+        assert!(message.contains("at most 20 digits"), "{message}");
+        let webp = folder.path().join("a.webp");
+        std::fs::write(&webp, b"RIFF\x04\0\0\0WEBPVP8 ").unwrap();
+        let message = refusal(webp.to_str().unwrap());
+        assert!(
+            message.contains("a.webp: WebP is not read") && message.contains("`convert"),
+            "{message}"
+        );
         let message = refusal(folder.path().to_str().unwrap());
         assert!(message.contains("is a folder without pictures"), "{message}");
         for name in ["._0007.png", "0007.png", "0008.png"] {

@@ -16,6 +16,7 @@ use crate::labels::Timing;
 use crate::source::pictures::Pictures;
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::orientation::Orient;
+use stereod_core::picture::packing::{Packing, Stated};
 use stereod_core::picture::still::{self, Still};
 
 /// Plays the images, each as one raw frame with its time. Damaged ones are left out.
@@ -62,14 +63,14 @@ fn frame(
     has_colour: bool,
     shared: &Shared,
 ) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
-    let Still { picture, orientation } = still::read(path, orient)?;
+    let Still { picture, orientation, stated } = still::read_any(path, orient)?;
     shared.note_orientation(orientation);
     let picture = if has_colour { picture } else { Grey::of(picture).into() };
-    raw(picture).with_context(|| format!("cannot read {}", path.display()))
+    raw(picture, stated).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Converts an image to a format of GStreamer, without transparency.
-fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
+fn raw(picture: DynamicImage, stated: Option<Stated>) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     let (width, height) = (picture.width(), picture.height());
     let (format, bytes_a_pixel, samples) = match picture {
         DynamicImage::ImageLuma8(_) | DynamicImage::ImageLumaA8(_) => {
@@ -85,7 +86,10 @@ fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     };
     // The caller sets the rate.
     let info = gst_video::VideoInfo::builder(format, width, height).fps(gst::Fraction::new(0, 1));
-    let info = info.build()?;
+    let info = match stated {
+        Some(stated) => state(info, stated).build()?,
+        None => info.build()?,
+    };
     let stride = i32::try_from(width * bytes_a_pixel)?;
     let mut buffer = gst::Buffer::from_mut_slice(samples);
     if let Some(buffer) = buffer.get_mut() {
@@ -96,6 +100,21 @@ fn raw(picture: DynamicImage) -> anyhow::Result<(gst::Buffer, gst::Caps)> {
     Ok((buffer, info.to_caps()?))
 }
 
+/// Adds the arrangement of the views that a file states, as a video states it.
+fn state(info: gst_video::VideoInfoBuilder<'_>, stated: Stated) -> gst_video::VideoInfoBuilder<'_> {
+    let Stated { packing, right_first, half } = stated;
+    let (mode, squeezed) = match packing {
+        Packing::TopBottom => (gst_video::VideoMultiviewMode::TopBottom, (1, 2)),
+        _ => (gst_video::VideoMultiviewMode::SideBySide, (2, 1)),
+    };
+    let order = match right_first {
+        true => gst_video::VideoMultiviewFlags::RIGHT_VIEW_FIRST,
+        false => gst_video::VideoMultiviewFlags::empty(),
+    };
+    let shape = if half { squeezed } else { (1, 1) };
+    info.multiview_mode(mode).multiview_flags(order).par(gst::Fraction::from(shape))
+}
+
 /// Converts 16-bit samples to little-endian bytes.
 fn bytes(samples: &[u16]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.to_le_bytes()).collect()
@@ -103,4 +122,29 @@ fn bytes(samples: &[u16]) -> Vec<u8> {
 
 fn clock_time(time: Duration) -> gst::ClockTime {
     gst::ClockTime::from_nseconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packing::remark;
+    use super::super::plane::ViewLayout;
+    use super::*;
+
+    #[test]
+    fn the_arrangement_that_a_file_states_is_told_as_of_a_video() {
+        gst::init().unwrap();
+        let told = |stated, layout, swap| {
+            let (_, caps) = raw(DynamicImage::new_luma8(8, 4), stated).unwrap();
+            let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
+            remark(&info, layout, swap).unwrap_or_default()
+        };
+        let stated = Some(Stated::CROSS_EYED);
+        assert!(told(stated, ViewLayout::Whole, false).ends_with("--side-by-side with --swap"));
+        assert!(told(stated, ViewLayout::SideBySide, false).contains("--swap"));
+        assert_eq!(told(stated, ViewLayout::SideBySide, true), "");
+        assert_eq!(told(None, ViewLayout::Whole, false), "");
+        let above = Stated { packing: Packing::TopBottom, right_first: false, half: true };
+        assert!(told(Some(above), ViewLayout::TopBottom, false).contains("`--half`"));
+        assert_eq!(told(Some(above), ViewLayout::HalfTopBottom, false), "");
+    }
 }
