@@ -289,7 +289,7 @@ fn a_bent_board_is_told() {
         });
         Detection::of_corners(corners.collect(), 2.0)
     };
-    let pairs = poses.into_iter().enumerate().map(|(i, pose)| {
+    let pairs = poses().into_iter().enumerate().map(|(i, pose)| {
         let seen = [seen(&pose, &truth.left), seen(&place.after(&pose), &truth.right)];
         Sighting { name: format!("pair {i}"), seen: Ok(seen) }
     });
