@@ -15,12 +15,7 @@ if [ -z "$STEREOD_CHROMIUM" ]; then
     echo "browser.sh: no Chromium; apt-get install chromium, or set STEREOD_CHROMIUM" >&2
     exit 77
 fi
-if ! "$tools/bin/python" -c "import mcap, mcap_ros2, numpy, PIL, playwright, pytest, rosbags" 2>/dev/null; then
-    if ! { "$(scripts/python.sh venv ensurepip)" -m venv "$tools" && "$tools/bin/pip" install -q playwright pytest numpy pillow mcap mcap-ros2-support rosbags; }; then
-        echo "browser.sh: Playwright is missing; it needs python3-venv and access to PyPI" >&2
-        exit 77
-    fi
-fi
+scripts/test_tools.sh || exit 77
 modules=$(realpath "$tools")/node/node_modules
 if [ -d "$modules/ws" ] || npm install --silent --prefix "$tools/node" @foxglove/ws-protocol@0 @foxglove/rosmsg@5 \
     @foxglove/rosmsg2-serialization@3 ws@8 >/dev/null 2>&1; then

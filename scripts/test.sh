@@ -20,9 +20,11 @@ elif [[ $EUID -ne 0 || ! -e /etc/debian_version ]]; then
 elif [[ $# -gt 0 ]]; then
     no_cameras="only some tests are run"
 fi
-wanted=(--tests)
-if [[ -z $no_cameras ]]; then wanted+=(--cameras); fi
-scripts/setup.sh "${wanted[@]}" </dev/null || exit 1
+scripts/setup.sh --tests </dev/null || exit 1
+# It has OpenCV for the simulated cameras, too; Debian's has a hundred packages below it.
+if [[ $# -eq 0 ]] && ! scripts/test_tools.sh && [[ -z $no_cameras ]]; then
+    scripts/setup.sh --cameras </dev/null || exit 1
+fi
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 export PATH
 
@@ -119,7 +121,6 @@ else
     fi
     check "tests" tests_to_the_end
     await
-    # First this one, because they share a virtual environment.
     check "recordings of other programs" scripts/recordings.sh
     check "live page in Chromium" scripts/browser.sh
 fi

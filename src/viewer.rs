@@ -15,6 +15,8 @@ pub struct Knob {
     pub group: &'static str,
     pub hint: &'static str,
     pub kind: KnobKind,
+    /// Set if the setting also takes texts that a choice does not offer; the hint describes them.
+    pub is_open: bool,
     /// Value as written in a configuration file, without quotation marks.
     pub value: String,
     /// Effective value behind a word such as `auto`.
@@ -63,6 +65,8 @@ pub enum KnobKind {
         /// Largest value of the slider.
         high: f64,
         step: f64,
+        /// Smallest and largest number that the setting takes.
+        range: [f64; 2],
         /// Set if the setting takes whole numbers only.
         whole: bool,
         /// A word accepted in place of the number.

@@ -199,7 +199,12 @@ fn errors_can_be_acted_on() {
     let device = Matcher::new(&params(), 64, 48, Device::Cuda(Some(99))).err().unwrap();
     assert!(matches!(device, Error::Device(_)), "{device:?}");
     assert!(matches!(matched(&params()).depth_m(None), Err(Error::NoGeometry)));
-    assert!(matches!(ImageBuf::open("none.png"), Err(Error::File(_))));
+    let missing = ImageBuf::open("none.png").unwrap_err();
+    let Error::File { message, cause: Some(cause) } = &missing else { panic!("{missing:?}") };
+    assert!(message.contains("none.png"), "{message}");
+    assert_eq!(cause.kind(), std::io::ErrorKind::NotFound);
+    let source = std::error::Error::source(&missing).expect("the system's error");
+    assert!(source.is::<std::io::Error>(), "{source:?}");
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.json");
     std::fs::write(&broken, "{\n  \"K1\": [1,\n}").unwrap();
@@ -207,6 +212,76 @@ fn errors_can_be_acted_on() {
         panic!("it was read")
     };
     assert!(text.contains("broken.json:3"), "{text}");
+}
+
+#[test]
+fn errors_are_of_the_kind_that_they_name() {
+    let made = |params: &Params, (width, height), device| {
+        Matcher::new(params, width, height, device).map(drop).unwrap_err()
+    };
+    let cpu = Device::Cpu(Some(1));
+    for size in [(0, 0), (usize::MAX, 2), (100_000, 100_000)] {
+        let error = made(&params(), size, cpu);
+        assert!(matches!(error, Error::Size(_)), "{size:?}: {error:?}");
+    }
+    for device in [Device::Cpu(Some(0)), Device::Cuda(Some(99))] {
+        let error = made(&params(), (64, 48), device);
+        assert!(matches!(error, Error::Device(_)), "{device:?}: {error:?}");
+    }
+    // Without the feature, or without a device, or with a cost that the shaders lack.
+    let mi = Params::of_settings([("cost", "mi")]).unwrap();
+    match made(&mi, (64, 48), Device::Wgpu) {
+        Error::Device(_) => {}
+        Error::Parameter { name, .. } => assert_eq!(name, "cost"),
+        other => panic!("{other:?}"),
+    }
+    let geometry = stereod::StereoGeometry {
+        focal_px: 100.0,
+        baseline_m: 0.2,
+        centre_x_px: 60.0,
+        centre_y_px: 40.0,
+        right_centre_x_px: 60.0,
+    };
+    let rig = |size, geometry| Calibration::of_rectified(size, &geometry);
+    assert_eq!(rig((120, 80), geometry).unwrap().size(), (120, 80));
+    assert!(matches!(rig((0, 80), geometry), Err(Error::Size(_))));
+    for (wrong, expected) in [
+        (stereod::StereoGeometry { focal_px: f64::NAN, ..geometry }, "focal_px"),
+        (stereod::StereoGeometry { baseline_m: -1.0, ..geometry }, "baseline_m"),
+        (
+            stereod::StereoGeometry { right_centre_x_px: f64::INFINITY, ..geometry },
+            "right_centre_x_px",
+        ),
+    ] {
+        let Err(Error::Parameter { name, .. }) = rig((120, 80), wrong) else { panic!("{wrong:?}") };
+        assert_eq!(name, expected);
+    }
+}
+
+#[test]
+fn times_of_a_stream_do_not_go_back() {
+    let [left, right] = scene();
+    let mut matcher = matcher(&params());
+    let mut stream = Stream::new(&params(), SIZE.0, SIZE.1, Device::Cpu(Some(2))).unwrap();
+    let at = Duration::from_secs;
+    let back = |error: Error| {
+        let Error::Parameter { name, message } = error else { panic!("{error:?}") };
+        assert!(
+            name == "timestamp" && message.contains("3 s, is before that of the last one, 5 s")
+        );
+    };
+    for time in [4, 5, 5] {
+        matcher.compute_next(image(&left), image(&right), at(time)).unwrap();
+        stream.push(image(&left), image(&right), at(time)).unwrap();
+    }
+    back(matcher.compute_next(image(&left), image(&right), at(3)).unwrap_err());
+    back(stream.push(image(&left), image(&right), at(3)).unwrap_err());
+    matcher.restart().unwrap();
+    stream.finish().unwrap();
+    let disparity = matcher.compute_next(image(&left), image(&right), at(3)).unwrap();
+    stream.push(image(&left), image(&right), at(3)).unwrap();
+    assert_eq!(disparity.clone().timestamp(), at(3));
+    assert!(format!("{matcher:?} {stream:?}").contains("CPU"));
 }
 
 #[test]

@@ -251,7 +251,7 @@ pub enum BatchCommand {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Remove the folders of damaged pieces, so that the batch makes them again; not those with foreign files
+        /// Remove the folders of damaged pieces, so that the batch makes them again; not those with other files
         #[arg(long)]
         remove: bool,
         #[command(flatten)]

@@ -5,6 +5,7 @@ use std::{fmt, io};
 use crate::observe::told::Warnings;
 use crate::settings;
 use crate::telemetry::{logs, stderr};
+use stereod_core::engine::Refusal;
 use stereod_core::matching::ParamsError;
 use stereod_core::memory::{Refused, TooMuch};
 use stereod_core::redact::redact;
@@ -181,6 +182,11 @@ impl From<anyhow::Error> for Error {
         if error.is::<NoPartOfLive>() {
             return Error::Usage(error);
         }
+        // Some parameters are wrong for this size or this engine only.
+        let lacks = matches!(error.downcast_ref(), Some(Refusal::Parameter(_)));
+        if lacks || error.is::<ParamsError>() {
+            return Error::usage(settings::with_flags(&joined(&error)));
+        }
         Error::Failed(error)
     }
 }
@@ -234,6 +240,12 @@ mod tests {
         assert_eq!(Error::usage("x").exit_status(), 2);
         assert_eq!(Error::Stopped(anyhow!("x"), 130).exit_status(), 130);
         assert_eq!(Error::from(ParamsError::Paths(6)).exit_status(), 2);
+        let of_engine = anyhow::Error::from(Refusal::Parameter("no `paths=16`".into()));
+        let of_engine = Error::from(of_engine.context("the engine cannot be used"));
+        assert_eq!(of_engine.exit_status(), 2);
+        assert_eq!(of_engine.to_string(), "the engine cannot be used: no `--paths 16`");
+        let of_machine = Refusal::Device("no such device".into());
+        assert_eq!(Error::from(anyhow::Error::from(of_machine)).exit_status(), 1);
         let warnings = Warnings::default();
         warnings.warn(Check::Alignment, "rows".into());
         warnings.warn(Check::Range, "range".into());

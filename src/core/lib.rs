@@ -21,13 +21,13 @@ pub mod engine;
 pub mod files;
 #[doc(hidden)]
 pub mod floats;
-#[doc(hidden)]
+#[cfg_attr(doc, doc(hidden))]
 #[warn(missing_docs)]
 pub mod frame;
-#[doc(hidden)]
+#[cfg_attr(doc, doc(hidden))]
 #[warn(missing_docs)]
 pub mod matcher;
-#[doc(hidden)]
+#[cfg_attr(doc, doc(hidden))]
 #[warn(missing_docs)]
 pub mod matching;
 #[doc(hidden)]

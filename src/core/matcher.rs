@@ -4,12 +4,15 @@ mod calibration;
 mod disparity;
 mod error;
 mod image;
+mod recipe;
+mod stream;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{self, Choice, Engine, Options, PairSpec};
-use crate::frame::{DisparityMap, Eye, INVALID, Image, Mask, Matched, SUBPIXEL, StereoPair};
+use crate::engine::{Choice, Engine, PairSpec};
+use crate::frame::{DisparityMap, INVALID, Image, Mask, Matched, SUBPIXEL, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
 use crate::settings::{self, Layers, Library};
@@ -19,39 +22,14 @@ pub use self::disparity::{Disparity, Status};
 pub use self::error::Error;
 use self::error::Result;
 pub use self::image::{ImageBuf, ImageRef};
-
-/// The processor that matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Device {
-    /// A usable NVIDIA GPU if there is one, else the CPU.
-    #[default]
-    Auto,
-    /// The NVIDIA GPU of this number, or the first one.
-    Cuda(Option<usize>),
-    /// A GPU of any maker, with the feature `wgpu`, or an error.
-    Wgpu,
-    /// This number of CPU threads, or all.
-    Cpu(Option<usize>),
-}
-
-impl Device {
-    fn options(self) -> (Choice, Options) {
-        let mut options = Options::default();
-        let choice = match self {
-            Device::Auto => Choice::Auto,
-            Device::Cuda(device) => {
-                options.cuda.device = device;
-                Choice::Cuda
-            }
-            Device::Wgpu => Choice::Wgpu,
-            Device::Cpu(threads) => {
-                options.cpu.threads = threads;
-                Choice::Cpu
-            }
-        };
-        (choice, options)
-    }
-}
+pub use self::recipe::Device;
+use self::recipe::Times;
+pub use self::stream::Stream;
+// For the Python package. The crate `stereod` hands none of these on, so that nobody else reaches the inside of its types.
+pub use self::calibration::{cameras, pairs, rectification};
+pub use self::disparity::{disparity_of, matched};
+pub use self::recipe::Recipe;
+pub use self::stream::stream_of;
 
 impl Params {
     /// Returns the default parameters with these changes, by the names and values of the command line
@@ -82,70 +60,19 @@ pub struct Matcher {
     engine: Box<dyn Engine>,
     images: Pool<u8>,
     recipe: Recipe,
+    times: Times,
     /// Matches the right image against the left one; made on first use.
     mirrored: Option<Box<dyn Engine>>,
 }
 
-/// Everything that an engine is made from.
-#[derive(Clone)]
-pub struct Recipe {
-    pub params: Arc<Params>,
-    pub pairs: PairSpec,
-    pub choice: Choice,
-    pub options: Options,
-}
-
-impl Recipe {
-    fn of(params: &Params, pairs: PairSpec, device: Device) -> Self {
-        let (choice, options) = device.options();
-        Self { params: Arc::new(params.clone()), pairs, choice, options }
-    }
-
-    /// Makes an engine that holds up to `in_flight` pairs on a GPU, and a pool of images for it.
-    fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>)> {
-        let Self { params, pairs, choice, options } = self;
-        params.check()?;
-        let (width, height) = pairs.size;
-        if width == 0 || height == 0 {
-            return Err(Error::Size(format!("a matcher of {width}x{height} pixels has none")));
-        }
-        let mut options = options.clone();
-        options.cuda.in_flight = in_flight;
-        let engine = engine::create(*choice, params, pairs, &options).map_err(Error::of_engine)?;
-        let images = Pool::new();
-        if let Some(memory) = engine.picture_memory() {
-            images.take_from(memory);
-        }
-        Ok((engine, images))
-    }
-
-    /// Wraps the engine's result.
-    fn disparity(&self, matched: Matched) -> Disparity {
-        Disparity { matched, params: self.params.clone() }
-    }
-
-    /// Takes two images for the engine.
-    fn pair(
-        &self,
-        images: &Pool<u8>,
-        views: [ImageRef<'_>; 2],
-        timestamp: Duration,
-    ) -> Result<StereoPair> {
-        for (eye, view) in Eye::BOTH.into_iter().zip(&views) {
-            let rectifier = self.pairs.rectifier.as_ref();
-            let (width, height) =
-                rectifier.map_or(self.pairs.size, |rectifier| rectifier.source_size(eye));
-            if (view.width(), view.height()) != (width, height) {
-                return Err(Error::Size(format!(
-                    "the {eye} image has {}x{} pixels, but the matcher was made for {width}x{height}",
-                    view.width(),
-                    view.height()
-                )));
-            }
-        }
-        let [left, right] = views.map(|view| view.to_image(images));
-        Ok(StereoPair { timestamp, ..StereoPair::of_stills(left?, right?) })
-    }
+/// Makes a matcher.
+///
+/// # Errors
+/// As [`Matcher::new`].
+pub fn matcher_of(recipe: Recipe) -> Result<Matcher> {
+    // Pairs come one after the other.
+    let (engine, images) = recipe.engine(1)?;
+    Ok(Matcher { engine, images, recipe, times: Times::default(), mirrored: None })
 }
 
 impl Matcher {
@@ -154,7 +81,7 @@ impl Matcher {
     /// # Errors
     /// [`Error::Parameter`], [`Error::Size`], [`Error::Device`], [`Error::OutOfMemory`].
     pub fn new(params: &Params, width: usize, height: usize, device: Device) -> Result<Self> {
-        Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
+        matcher_of(Recipe::of(params, PairSpec::rectified(width, height), device))
     }
 
     /// Makes a matcher of raw pairs, which it rectifies first.
@@ -162,13 +89,7 @@ impl Matcher {
     /// # Errors
     /// As [`Matcher::new`].
     pub fn rectifying(params: &Params, rectifier: Rectifier, device: Device) -> Result<Self> {
-        Self::of(Recipe::of(params, rectifier.pairs(), device))
-    }
-
-    pub fn of(recipe: Recipe) -> Result<Self> {
-        // Pairs come one after the other.
-        let (engine, images) = recipe.engine(1)?;
-        Ok(Self { engine, images, recipe, mirrored: None })
+        matcher_of(Recipe::of(params, pairs(&rectifier), device))
     }
 
     /// Reports whether a GPU matches.
@@ -220,7 +141,8 @@ impl Matcher {
     /// grow from pair to pair. [`Stream`] overlaps several pairs on a GPU.
     ///
     /// # Errors
-    /// As [`Matcher::compute`].
+    /// As [`Matcher::compute`]. [`Error::Parameter`]: a `timestamp` before the last one, without a
+    /// [`restart`](Matcher::restart) in between.
     pub fn compute_next<'a>(
         &mut self,
         left: impl Into<ImageRef<'a>>,
@@ -228,14 +150,16 @@ impl Matcher {
         timestamp: Duration,
     ) -> Result<Disparity> {
         let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
+        self.times.next(timestamp)?;
         Ok(self.recipe.disparity(match_one(&mut *self.engine, pair)?))
     }
 
-    /// Makes filters with a memory restart with the next pair.
+    /// Begins another stream: filters with a memory restart with the next pair.
     ///
     /// # Errors
     /// [`Error::Failed`]: a lost device.
     pub fn restart(&mut self) -> Result<()> {
+        self.times = Times::default();
         self.engine.resume(Default::default()).map_err(Error::of_engine)
     }
 
@@ -298,100 +222,9 @@ impl Matcher {
     }
 }
 
-/// Matches the pairs of a stream. On a GPU several pairs are in flight, so that copies and kernels
-/// overlap; results come in order, a few pairs later.
-///
-/// ```
-/// # use stereod_core::{Device, ImageRef, Params, Stream};
-/// # let frames = vec![[vec![0; 64 * 48], vec![0; 64 * 48]]; 3];
-/// let mut stream = Stream::new(&Params::default(), 64, 48, Device::Auto)?;
-/// let mut maps = Vec::new();
-/// for (i, [left, right]) in frames.iter().enumerate() {
-///     let time = std::time::Duration::from_millis(33 * i as u64);
-///     let (left, right) = (ImageRef::new(left, 64, 48)?, ImageRef::new(right, 64, 48)?);
-///     maps.extend(stream.push(left, right, time)?);
-/// }
-/// maps.extend(stream.finish()?);
-/// assert_eq!(maps.len(), frames.len());
-/// # Ok::<(), stereod_core::Error>(())
-/// ```
-pub struct Stream {
-    engine: Box<dyn Engine>,
-    images: Pool<u8>,
-    recipe: Recipe,
-    in_flight: usize,
-}
-
-/// Pairs in flight on a GPU: one is copied in, one is matched, one is copied out.
-const IN_FLIGHT: usize = 3;
-
-impl Stream {
-    /// Makes a stream of rectified pairs of `width` x `height` pixels.
-    ///
-    /// # Errors
-    /// As [`Matcher::new`].
-    pub fn new(params: &Params, width: usize, height: usize, device: Device) -> Result<Self> {
-        Self::of(Recipe::of(params, PairSpec::rectified(width, height), device))
-    }
-
-    /// Makes a stream of raw pairs, which it rectifies first.
-    ///
-    /// # Errors
-    /// As [`Matcher::new`].
-    pub fn rectifying(params: &Params, rectifier: Rectifier, device: Device) -> Result<Self> {
-        Self::of(Recipe::of(params, rectifier.pairs(), device))
-    }
-
-    #[doc(hidden)]
-    pub fn of(recipe: Recipe) -> Result<Self> {
-        let (engine, images) = recipe.engine(IN_FLIGHT)?;
-        Ok(Self { engine, images, recipe, in_flight: 0 })
-    }
-
-    /// Reports whether a GPU matches.
-    pub fn is_on_device(&self) -> bool {
-        self.engine.choice() != Choice::Cpu
-    }
-
-    /// Returns width and height of the maps.
-    #[doc(hidden)]
-    pub fn size(&self) -> (usize, usize) {
-        self.recipe.pairs.size
-    }
-
-    /// Takes the next pair, captured at `timestamp`, which must grow from pair to pair. Returns the
-    /// oldest result, if enough pairs are in flight.
-    ///
-    /// # Errors
-    /// As [`Matcher::compute`].
-    pub fn push<'a>(
-        &mut self,
-        left: impl Into<ImageRef<'a>>,
-        right: impl Into<ImageRef<'a>>,
-        timestamp: Duration,
-    ) -> Result<Option<Disparity>> {
-        let pair = self.recipe.pair(&self.images, [left.into(), right.into()], timestamp)?;
-        self.engine.submit(pair).map_err(Error::of_engine)?;
-        self.in_flight += 1;
-        if self.in_flight < self.engine.depth() { Ok(None) } else { self.collect() }
-    }
-
-    /// Waits for the pairs in flight, and returns their results in order.
-    ///
-    /// # Errors
-    /// [`Error::Failed`]: a lost device.
-    pub fn finish(&mut self) -> Result<Vec<Disparity>> {
-        let mut rest = Vec::new();
-        while let Some(disparity) = self.collect()? {
-            rest.push(disparity);
-        }
-        Ok(rest)
-    }
-
-    fn collect(&mut self) -> Result<Option<Disparity>> {
-        let matched = self.engine.collect().map_err(Error::of_engine)?;
-        self.in_flight -= usize::from(matched.is_some());
-        Ok(matched.map(|matched| self.recipe.disparity(matched)))
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.recipe.debug(f, "Matcher", &*self.engine)
     }
 }
 
@@ -414,7 +247,7 @@ fn mirror(image: &Image) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{DisparityRange, INVALID};
+    use crate::frame::{DisparityRange, Eye, INVALID};
     use crate::matching::match_pair;
 
     const SIZE: (usize, usize) = (90, 40);

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 
 use super::arrays::stack;
-use super::calibration::Calibration;
 use super::disparity::Disparity;
 use crate::raised;
 use stereod_core::matcher::{self, Error};
@@ -112,7 +111,7 @@ impl Batch {
 
     /// float32 (N, H, W): depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
-    fn depth(&self, py: Python<'_>, rig: Option<&Calibration>) -> Stack<f32> {
+    fn depth(&self, py: Python<'_>, rig: Option<&Bound<'_, PyAny>>) -> Stack<f32> {
         let geometry = self.0[0].get().geometry(rig)?;
         self.stacked(py, |disparity| disparity.depth_m(geometry).map(Some))
     }

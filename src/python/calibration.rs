@@ -6,10 +6,12 @@ use std::sync::OnceLock;
 use numpy::PyArray2;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyTuple, PyType};
 
 use super::arrays::{Channels, View, array2, corners, matrix3, vector};
 use super::forks::held_off;
+use super::parameters::{argument, optional};
 use super::waiting::interruptible;
 use crate::raised;
 use stereod_core::calibration::{Camera, Lens, Rectification};
@@ -29,12 +31,15 @@ pub struct Calibration {
     rectifier: OnceLock<Rectifier>,
 }
 
+const SIZE: &str = "(width, height) in pixels";
+const ALPHA: &str = "a number from 0 to 1";
+
 /// The left and the right image.
 type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 
 impl Calibration {
     fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
-        let rectification = calibration.rectification(alpha).map_err(raised)?;
+        let rectification = matcher::rectification(&calibration, alpha).map_err(raised)?;
         Ok(Self { calibration, alpha, rectification, rectifier: OnceLock::new() })
     }
 
@@ -82,13 +87,15 @@ impl Calibration {
     #[new]
     #[pyo3(signature = (*files, size=None, alpha=None))]
     fn new(
-        files: Vec<PathBuf>,
-        size: Option<(usize, usize)>,
-        alpha: Option<f64>,
+        files: &Bound<'_, PyTuple>,
+        size: Option<&Bound<'_, PyAny>>,
+        alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if files.is_empty() {
             return Err(PyTypeError::new_err("a calibration is one file or two"));
         }
+        let (size, alpha) = (optional("size", size, SIZE)?, optional("alpha", alpha, ALPHA)?);
+        let files: Vec<PathBuf> = argument("files", files, "one file or two, by their names")?;
         let calibration = match size {
             None => matcher::Calibration::read(&files).map_err(raised)?,
             Some(size) => matcher::Calibration::read_for_size(&files, size).map_err(raised)?,
@@ -108,10 +115,13 @@ impl Calibration {
         py: Python<'_>,
         left: &Bound<'_, PyAny>,
         right: &Bound<'_, PyAny>,
-        board: (usize, usize),
-        square: f64,
-        size: (usize, usize),
+        board: &Bound<'_, PyAny>,
+        square: &Bound<'_, PyAny>,
+        size: &Bound<'_, PyAny>,
     ) -> PyResult<(Self, f64)> {
+        let board = argument("board", board, "the corners along a row and along a column")?;
+        let square = argument("square", square, "the side of a square in metres")?;
+        let size = argument("size", size, SIZE)?;
         let views = |name: &str, of: &Bound<'_, PyAny>| -> PyResult<Vec<_>> {
             let numbered = of.try_iter()?.enumerate();
             numbered.map(|(i, view)| corners(&format!("{name}[{i}]"), &view?)).collect()
@@ -145,10 +155,11 @@ impl Calibration {
         D2: &Bound<'_, PyAny>,
         R: &Bound<'_, PyAny>,
         T: &Bound<'_, PyAny>,
-        size: (usize, usize),
+        size: &Bound<'_, PyAny>,
         fisheye: bool,
-        alpha: Option<f64>,
+        alpha: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let (size, alpha) = (argument("size", size, SIZE)?, optional("alpha", alpha, ALPHA)?);
         let (matrices, lenses) = ([matrix3("K1", K1)?, matrix3("K2", K2)?], ["D1", "D2"]);
         let lenses = [vector(lenses[0], D1)?, vector(lenses[1], D2)?];
         let (rotation, translation) = (matrix3("R", R)?, vector("T", T)?);
@@ -167,17 +178,17 @@ impl Calibration {
     #[pyo3(signature = (size, *, focal_px, baseline_m, centre_px=None))]
     fn of_rectified(
         _class: &Bound<'_, PyType>,
-        size: (usize, usize),
-        focal_px: f64,
-        baseline_m: f64,
-        centre_px: Option<(f64, f64)>,
+        size: &Bound<'_, PyAny>,
+        focal_px: &Bound<'_, PyAny>,
+        baseline_m: &Bound<'_, PyAny>,
+        centre_px: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let is_length = |length: f64| length.is_finite() && length > 0.0;
-        if size.0 == 0 || size.1 == 0 || !is_length(focal_px) || !is_length(baseline_m) {
-            return Err(PyValueError::new_err(format!(
-                "size is {size:?}, focal_px {focal_px} and baseline_m {baseline_m}; all must be above 0"
-            )));
-        }
+        let size: (usize, usize) = argument("size", size, SIZE)?;
+        let focal_px: f64 = argument("focal_px", focal_px, "the focal length in pixels")?;
+        let baseline_m: f64 =
+            argument("baseline_m", baseline_m, "the distance of the cameras in metres")?;
+        let centre_px: Option<(f64, f64)> =
+            optional("centre_px", centre_px, "the principal point (x, y) in pixels")?;
         let middle = |side: usize| (side as f64 - 1.0) / 2.0;
         let (x, y) = centre_px.unwrap_or((middle(size.0), middle(size.1)));
         if !(x.is_finite() && y.is_finite()) {
@@ -192,14 +203,20 @@ impl Calibration {
             centre_y_px: y,
             right_centre_x_px: x,
         };
-        Self::of(matcher::Calibration::of_rectified(size, &geometry), None)
+        Self::of(matcher::Calibration::of_rectified(size, &geometry).map_err(raised)?, None)
     }
 
     /// Makes a calibration of the text of a stereod TOML file.
     #[classmethod]
     #[pyo3(signature = (text, alpha=None))]
-    fn from_toml(_class: &Bound<'_, PyType>, text: &str, alpha: Option<f64>) -> PyResult<Self> {
-        Self::of(matcher::Calibration::of_toml(text).map_err(raised)?, alpha)
+    fn from_toml(
+        _class: &Bound<'_, PyType>,
+        text: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let text: PyBackedStr = argument("text", text, "the text of a stereod TOML file")?;
+        let alpha = optional("alpha", alpha, ALPHA)?;
+        Self::of(matcher::Calibration::of_toml(&text).map_err(raised)?, alpha)
     }
 
     /// Returns the text of a stereod TOML file with the calibration.
@@ -208,7 +225,8 @@ impl Calibration {
     }
 
     /// Writes the calibration: .toml (stereod), .yml, .xml or .json (OpenCV).
-    fn write(&self, file: PathBuf) -> PyResult<()> {
+    fn write(&self, file: &Bound<'_, PyAny>) -> PyResult<()> {
+        let file: PathBuf = argument("file", file, "the name of a file")?;
         self.calibration.write(file).map_err(raised)
     }
 
@@ -246,37 +264,41 @@ impl Calibration {
     /// Camera matrix (3, 3) of the left camera.
     #[getter(K1)]
     fn k1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        camera_matrix(py, &self.calibration.cameras().left)
+        camera_matrix(py, &matcher::cameras(&self.calibration).left)
     }
 
     /// Distortion coefficients (1, N) of the left camera: four of a fisheye lens, otherwise 14 in OpenCV's order.
     #[getter(D1)]
     fn d1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        distortion(py, &self.calibration.cameras().left)
+        distortion(py, &matcher::cameras(&self.calibration).left)
     }
 
     /// Camera matrix (3, 3) of the right camera.
     #[getter(K2)]
     fn k2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        camera_matrix(py, &self.calibration.cameras().right)
+        camera_matrix(py, &matcher::cameras(&self.calibration).right)
     }
 
     /// Distortion coefficients (1, N) of the right camera, as `D1`.
     #[getter(D2)]
     fn d2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        distortion(py, &self.calibration.cameras().right)
+        distortion(py, &matcher::cameras(&self.calibration).right)
     }
 
     /// Rotation (3, 3) from the left camera's frame to the right one's.
     #[getter(R)]
     fn r(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        array2(py, self.calibration.cameras().rotation.transpose().as_slice().to_vec(), 3)
+        array2(py, matcher::cameras(&self.calibration).rotation.transpose().as_slice().to_vec(), 3)
     }
 
     /// Translation (3, 1) in metres: the left camera's centre in the right one's frame.
     #[getter(T)]
     fn t(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        array2(py, self.calibration.cameras().translation.transpose().as_slice().to_vec(), 1)
+        array2(
+            py,
+            matcher::cameras(&self.calibration).translation.transpose().as_slice().to_vec(),
+            1,
+        )
     }
 
     /// Rotation (3, 3) of the left camera that makes its images rectified.

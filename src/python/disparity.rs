@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyType};
 
 use super::arrays::{array2, array3};
 use super::calibration::Calibration;
-use super::parameters::Given;
+use super::parameters::{Given, argument, optional};
 use crate::raised;
 use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
@@ -69,9 +69,10 @@ impl Disparity {
     }
 
     /// Returns the cameras of an argument that may replace the matcher's.
-    pub fn geometry(&self, rig: Option<&Calibration>) -> PyResult<Option<StereoGeometry>> {
+    pub fn geometry(&self, rig: Option<&Bound<'_, PyAny>>) -> PyResult<Option<StereoGeometry>> {
+        let rig: Option<Py<Calibration>> = optional("rig", rig, "a stereod.Calibration")?;
         let size = (self.width(), self.disparity.map().height());
-        rig.map(|rig| rig.geometry_of(size)).transpose()
+        rig.map(|rig| rig.get().geometry_of(size)).transpose()
     }
 
     fn width(&self) -> usize {
@@ -156,7 +157,7 @@ impl Disparity {
 
     /// float32: depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
-    fn depth(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray2<f32>>> {
+    fn depth(&self, py: Python<'_>, rig: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyArray2<f32>>> {
         let geometry = self.geometry(rig)?;
         let depth = py.detach(|| self.disparity.depth_m(geometry)).map_err(raised)?;
         Ok(array2(py, depth, self.width()))
@@ -170,7 +171,7 @@ impl Disparity {
     fn depth_std(
         &self,
         py: Python<'_>,
-        rig: Option<&Calibration>,
+        rig: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Py<PyArray2<f32>>>> {
         let geometry = self.geometry(rig)?;
         let deviation = py.detach(|| self.disparity.depth_deviation_m(geometry)).map_err(raised)?;
@@ -180,7 +181,11 @@ impl Disparity {
     /// float32 (H, W, 3): points in metres from the left camera, x to the right, y down, z forward;
     /// NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
-    fn points(&self, py: Python<'_>, rig: Option<&Calibration>) -> PyResult<Py<PyArray3<f32>>> {
+    fn points(
+        &self,
+        py: Python<'_>,
+        rig: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyArray3<f32>>> {
         let geometry = self.geometry(rig)?;
         let points = py.detach(|| self.disparity.points_m(geometry)).map_err(raised)?;
         Ok(array3(py, points, self.width()))
@@ -205,13 +210,19 @@ impl Disparity {
     }
 
     /// Writes a 16-bit PNG in KITTI's coding: 256 times the disparity, 0 if unknown.
-    fn write_png(&self, file: PathBuf) -> PyResult<()> {
+    fn write_png(&self, file: &Bound<'_, PyAny>) -> PyResult<()> {
+        let file: PathBuf = argument("file", file, "the name of a file")?;
         self.disparity.write_png(file).map_err(raised)
     }
 
     /// Writes the points as a binary PLY file, in the grey of the left image.
     #[pyo3(signature = (file, rig=None))]
-    fn write_ply(&self, file: PathBuf, rig: Option<&Calibration>) -> PyResult<usize> {
+    fn write_ply(
+        &self,
+        file: &Bound<'_, PyAny>,
+        rig: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let file: PathBuf = argument("file", file, "the name of a file")?;
         self.disparity.write_ply(file, self.geometry(rig)?).map_err(raised)
     }
 
@@ -222,9 +233,11 @@ impl Disparity {
     fn to_image(
         &self,
         py: Python<'_>,
-        low: Option<f32>,
-        high: Option<f32>,
+        low: Option<&Bound<'_, PyAny>>,
+        high: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyArray3<u8>>> {
+        let low = optional("low", low, "a disparity in pixels")?;
+        let high = optional("high", high, "a disparity in pixels")?;
         let colours = self.colours(low, high)?;
         Ok(array3(py, colours, self.width()))
     }
@@ -289,13 +302,13 @@ impl Disparity {
             stages: Vec::new(),
             device_time: None,
         };
-        let disparity = matcher::Disparity { matched, params: Arc::new(params) };
+        let disparity = matcher::disparity_of(matched, Arc::new(params));
         Ok(Self::of(disparity, Arc::new(given)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Arrays,))> {
         let (py, own) = (slf.py(), slf.get());
-        let Matched { pair, geometry, .. } = &own.disparity.matched;
+        let Matched { pair, geometry, .. } = matcher::matched(&own.disparity);
         let image = |image: &Image| {
             let mask =
                 image.valid_mask().map(|mask| array2(py, mask.pixels().to_vec(), own.width()));

@@ -48,7 +48,7 @@ fn raised(error: Error) -> PyErr {
         Error::Device(_) => DeviceError::new_err(message),
         Error::OutOfMemory(_) => PyMemoryError::new_err(message),
         Error::Calibration(_) => CalibrationError::new_err(message),
-        Error::File(_) => PyOSError::new_err(message),
+        Error::File { .. } => PyOSError::new_err(message),
         _ => PyRuntimeError::new_err(message),
     }
 }

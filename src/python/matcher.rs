@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use std::{mem, process};
 
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -15,7 +14,7 @@ use super::batch::{self, Batch};
 use super::calibration::Calibration;
 use super::disparity::Disparity;
 use super::forks::held_off;
-use super::parameters::{Given, text_of};
+use super::parameters::{self, Given, argument, optional, text_of};
 use super::stream::Stream;
 use super::waiting::interruptible;
 use crate::Loaded;
@@ -59,6 +58,8 @@ struct Engine {
     /// The engine of the newest batch. Locked only with the interpreter held.
     batches: Mutex<Option<matcher::Stream>>,
 }
+
+const DISPARITY: &str = "a stereod.Disparity, which a call of the matcher returns";
 
 /// A matcher for one size of images.
 struct Running {
@@ -107,7 +108,7 @@ impl Engine {
         let mut running = locked(&self.running);
         drop(running.take_if(|old| old.size != size));
         if running.is_none() {
-            let matcher = held_off(|| matcher::Matcher::of(recipe))?;
+            let matcher = held_off(|| matcher::matcher_of(recipe))?;
             self.is_on_gpu.store(matcher.is_on_device(), Ordering::Relaxed);
             *running = Some(Running { size, matcher });
         }
@@ -135,7 +136,7 @@ impl Matcher {
     pub fn recipe(&self, py: Python<'_>, size: (usize, usize)) -> PyResult<Recipe> {
         let pairs = match &self.calibration {
             None => PairSpec::rectified(size.0, size.1),
-            Some(rig) => rig.get().rectifier(py)?.pairs(),
+            Some(rig) => matcher::pairs(rig.get().rectifier(py)?),
         };
         let settings = &self.loaded.settings.engine;
         let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
@@ -190,11 +191,13 @@ impl Matcher {
     #[pyo3(signature = (*, calibration=None, channels="rgb", confidence=true, **parameters))]
     fn new(
         py: Python<'_>,
-        calibration: Option<Py<Calibration>>,
+        calibration: Option<&Bound<'_, PyAny>>,
         channels: &str,
         confidence: bool,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let calibration: Option<Py<Calibration>> =
+            optional("calibration", calibration, "a stereod.Calibration")?;
         let keywords = PyDict::new(py);
         let mut given = Given { parameters: Vec::new(), confidence };
         for (name, value) in parameters.into_iter().flatten() {
@@ -226,8 +229,9 @@ impl Matcher {
         &self,
         left: &Bound<'_, PyAny>,
         right: &Bound<'_, PyAny>,
-        out: Option<&Bound<'_, PyArray2<i16>>>,
+        out: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Disparity> {
+        let out = optional::<Bound<'_, PyArray2<i16>>>("out", out, "an int16 array (H, W)")?;
         let result = self.compute(left, right, |matcher, [l, r]| matcher.compute(l, r))?;
         if let Some(out) = out {
             let map = result.inner().map();
@@ -239,7 +243,9 @@ impl Matcher {
                     map.width()
                 )));
             }
-            let mut out = out.try_readwrite()?;
+            let mut out = out
+                .try_readwrite()
+                .map_err(|error| PyTypeError::new_err(format!("out cannot be written: {error}")))?;
             let values = out.as_array_mut().into_iter().zip(map.values());
             values.for_each(|(out, &value)| *out = value);
         }
@@ -252,11 +258,9 @@ impl Matcher {
         &self,
         left: &Bound<'_, PyAny>,
         right: &Bound<'_, PyAny>,
-        time: f64,
+        time: &Bound<'_, PyAny>,
     ) -> PyResult<Disparity> {
-        let time = Duration::try_from_secs_f64(time).map_err(|_| {
-            PyValueError::new_err(format!("time is a number of seconds from 0 on, not {time}"))
-        })?;
+        let time = parameters::time(time)?;
         self.compute(left, right, move |matcher, [l, r]| matcher.compute_next(l, r, time))
     }
 
@@ -299,7 +303,12 @@ impl Matcher {
 
     /// Returns the disparity of every pixel of the right image, int16 in 1/16 px. `disparity` is a result
     /// of this matcher, or of one with the same parameters.
-    fn right_map(&self, py: Python<'_>, disparity: Py<Disparity>) -> PyResult<Py<PyArray2<i16>>> {
+    fn right_map(
+        &self,
+        py: Python<'_>,
+        disparity: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyArray2<i16>>> {
+        let disparity: Py<Disparity> = argument("disparity", disparity, DISPARITY)?;
         let size = self.input_size(py, disparity.get().inner())?;
         let map = self.with(py, size, move |matcher| {
             Ok((matcher.right_map(disparity.get().inner())?, disparity))
@@ -310,7 +319,12 @@ impl Matcher {
 
     /// Returns for every pixel whether only the left camera sees it, bool. `disparity` is a result of this
     /// matcher, or of one with the same parameters.
-    fn occluded(&self, py: Python<'_>, disparity: Py<Disparity>) -> PyResult<Py<PyArray2<bool>>> {
+    fn occluded(
+        &self,
+        py: Python<'_>,
+        disparity: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyArray2<bool>>> {
+        let disparity: Py<Disparity> = argument("disparity", disparity, DISPARITY)?;
         let size = self.input_size(py, disparity.get().inner())?;
         let occluded = self.with(py, size, move |matcher| {
             Ok((matcher.occluded(disparity.get().inner())?, disparity))

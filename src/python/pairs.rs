@@ -1,6 +1,7 @@
 //! `stereod.open`: the pairs of recordings and cameras, in builds with video.
 
 use numpy::PyArray2;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 /// A pair of images of one moment.
@@ -19,9 +20,9 @@ pub struct Pair {
 
 impl Pair {
     /// Returns the left image, the right one, and the time.
-    pub fn parts<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyAny>, f64) {
+    pub fn parts<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 3]> {
         let view = |array: &Py<PyArray2<u8>>| array.bind(py).clone().into_any();
-        (view(&self.left), view(&self.right), self.time)
+        Ok([view(&self.left), view(&self.right), self.time.into_bound_py_any(py)?])
     }
 }
 

@@ -1,5 +1,8 @@
-//! The parameters of a matcher.
+//! The parameters of a matcher, and arguments with their names.
 
+use std::time::Duration;
+
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
@@ -49,4 +52,42 @@ pub fn text_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>>
             value.get_type().name()?
         ))),
     }
+}
+
+/// Takes the argument of this name. PyO3 itself names it in a note only, which Python 3.10 does not have.
+pub fn argument<'a, 'py, T: FromPyObject<'a, 'py>>(
+    name: &str,
+    given: &'a Bound<'py, PyAny>,
+    expected: &str,
+) -> PyResult<T> {
+    /// Longest text of a value in a message.
+    const LONGEST: usize = 60;
+    given.extract().map_err(|error: T::Error| {
+        let error: PyErr = error.into();
+        let text = || PyResult::Ok(given.repr()?.to_string());
+        let kind = || given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        let shown = match given.cast::<PyUntypedArray>() {
+            Ok(array) => format!("an array {:?} of {}", array.shape(), array.dtype()),
+            Err(_) => text().ok().filter(|text| text.len() <= LONGEST).unwrap_or_else(kind),
+        };
+        let message = format!("{name} is {shown}; expected {expected}");
+        PyErr::from_type(error.get_type(given.py()), message)
+    })
+}
+
+/// Takes the argument of this name unless it is None.
+pub fn optional<'a, 'py, T: FromPyObject<'a, 'py>>(
+    name: &str,
+    given: Option<&'a Bound<'py, PyAny>>,
+    expected: &str,
+) -> PyResult<Option<T>> {
+    given.map(|given| argument(name, given, expected)).transpose()
+}
+
+/// Takes a time in seconds.
+pub fn time(given: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    const EXPECTED: &str = "a number of seconds from 0 on";
+    let seconds: f64 = argument("time", given, EXPECTED)?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("time is {seconds}; expected {EXPECTED}")))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use std::{mem, process};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -13,6 +12,7 @@ use super::disparity::Disparity;
 use super::forks::held_off;
 use super::matcher::Matcher;
 use super::pairs::Pair;
+use super::parameters;
 use super::waiting::interruptible;
 use crate::raised;
 use stereod_core::matcher;
@@ -54,18 +54,16 @@ impl Stream {
 
     /// Matches a pair.
     fn push(&self, py: Python<'_>, item: &Bound<'_, PyAny>, work: Arc<Work>) -> PyResult<()> {
-        let (left, right, time) = match item.cast::<Pair>() {
-            Ok(pair) => pair.get().parts(py),
-            Err(_) => item.extract().map_err(|_| {
+        let [left, right, time] = match item.cast::<Pair>() {
+            Ok(pair) => pair.get().parts(py)?,
+            Err(_) => item.extract::<(_, _, _)>().map(|(left, right, time)| [left, right, time]).map_err(|_| {
                 let kind = item.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
                 PyValueError::new_err(format!(
                     "a pair is a tuple (left, right, time) or comes from stereod.open; this one is {kind}"
                 ))
             })?,
         };
-        let time = Duration::try_from_secs_f64(time).map_err(|_| {
-            PyValueError::new_err(format!("time is a number of seconds from 0 on, not {time}"))
-        })?;
+        let time = parameters::time(&time)?;
         let matcher = self.matcher.get();
         let (views, size) = matcher.views(&left, &right)?;
         let recipe = matcher.recipe(py, size)?;
@@ -76,7 +74,7 @@ impl Stream {
                 none => {
                     let size = recipe.pairs.size;
                     let spare = locked(&work.spare).take_if(|spare| spare.size() == size);
-                    let made = spare.map_or_else(|| held_off(|| matcher::Stream::of(recipe)), Ok);
+                    let made = spare.map_or_else(|| held_off(|| matcher::stream_of(recipe)), Ok);
                     none.insert(made?)
                 }
             };

@@ -130,24 +130,29 @@ impl Exchange {
         described.description = knob.hint.to_owned();
         described.read_only = knob.locked.is_some();
         let limits = match knob.kind {
-            KnobKind::Number { low, high, step, whole, word } => {
+            // The slider of the window is shorter, and has steps.
+            KnobKind::Number { range: [from_value, to_value], whole, word, .. } => {
                 described.dynamic_typing = word.is_some();
                 described.range = match whole {
-                    true => {
-                        let [from_value, to_value, step] =
-                            [low, high, step].map(|limit| limit as i64);
-                        NumericRange::IntegerRange { from_value, to_value, step }
-                    }
-                    // A step of 0 allows any value, because a file's value may be between the slider's steps.
-                    false => NumericRange::FloatingPointRange {
-                        from_value: low,
-                        to_value: high,
-                        step: 0.0,
+                    true => NumericRange::IntegerRange {
+                        from_value: from_value as i64,
+                        to_value: to_value as i64,
+                        step: 1,
                     },
+                    // Any number between both.
+                    false => NumericRange::FloatingPointRange { from_value, to_value, step: 0.0 },
                 };
                 word.map(|word| format!("a number, or {word}")).unwrap_or_default()
             }
-            KnobKind::Choice(names) => format!("one of {}", names.join(", ")),
+            KnobKind::Choice(names) => {
+                described.dynamic_typing = names.iter().any(|name| name.parse::<f64>().is_ok());
+                let names = names.join(", ");
+                if knob.is_open {
+                    format!("{names}, or another")
+                } else {
+                    format!("one of {names}")
+                }
+            }
             KnobKind::Switch => String::new(),
         };
         described.additional_constraints = knob.locked.clone().unwrap_or(limits);
@@ -441,10 +446,16 @@ mod tests {
             group: "Cost",
             hint: "",
             kind,
+            is_open: false,
             value: value.into(),
             means: None,
             locked: locked.map(str::to_owned),
         }
+    }
+
+    /// A number from 0 to 99, whose slider ends at 9.
+    fn number(whole: bool, word: Option<&'static str>) -> KnobKind {
+        KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, range: [0.0, 99.0], whole, word }
     }
 
     fn raw_parameter(name: &str, value: ParameterValue) -> raw::Parameter {
@@ -452,8 +463,7 @@ mod tests {
     }
 
     fn exchange(asked: Arc<Mutex<Vec<Ask>>>) -> Exchange {
-        let whole =
-            KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, whole: true, word: Some("auto") };
+        let whole = number(true, Some("auto"));
         Exchange::new(Links {
             name: "test".into(),
             rig: None,
@@ -543,15 +553,15 @@ mod tests {
             }
             _ => None,
         };
-        assert_eq!((range(0), range(1)), (Some([0, 9, 1]), None));
+        assert_eq!((range(0), range(1)), (Some([0, 99, 1]), None));
         assert_eq!(described[1].additional_constraints, "one of 4, 8");
+        assert!(described[1].dynamic_typing, "4 is a number, too");
         assert!(described[0].dynamic_typing && !described[0].read_only && described[2].read_only);
         assert_eq!(described[3].description, "unknown parameter");
     }
 
     #[test]
     fn knobs_have_values_of_their_kind() {
-        let number = |whole, word| KnobKind::Number { low: 0.0, high: 9.0, step: 1.0, whole, word };
         let (real, whole) = (number(false, None), number(true, Some("auto")));
         for (kind, text, value) in [
             (KnobKind::Switch, "true", ParameterValue::Boolean(true)),

@@ -286,7 +286,7 @@ fn widget(ui: &mut Ui, knob: &mut Knob) {
                 }
             });
         }
-        KnobKind::Number { low, high, step, whole, word } => {
+        KnobKind::Number { low, high, step, whole, word, .. } => {
             let typed = knob.value.parse::<f64>().ok();
             let meant = || knob.means.as_ref()?.parse().ok();
             let mut number = typed.or_else(meant).unwrap_or(low);

@@ -137,6 +137,7 @@ mod tests {
             group: "",
             hint: "",
             kind: KnobKind::Switch,
+            is_open: false,
             value: value.into(),
             means: None,
             locked: None,

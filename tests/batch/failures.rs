@@ -205,7 +205,8 @@ fn damage_is_found_and_clocks_do_not_matter() {
     content[last] ^= 1;
     fs::write(&path, content).unwrap();
     let (_, said) = ends(&mut verify(), 1);
-    assert!(said.contains("a.00000004: disparity.mkv has changed; remove"), "{said}");
+    let cure = "a.00000004: disparity.mkv has changed; `stereod batch verify --remove out` removes it, then";
+    assert!(said.contains(cure), "{said}");
     let (_, said) = ends(&mut stereod(here, &["batch", "merge", "out", "-o", "joined.mkv"]), 1);
     assert!(said.contains("disparity.mkv has changed"), "{said}");
     assert!(!here.join("joined.mkv").exists());
@@ -217,11 +218,20 @@ fn damage_is_found_and_clocks_do_not_matter() {
         serde_json::from_str::<Value>(&stdout).unwrap()
     };
     fs::write(here.join("out/a.00000004/mine.txt"), "mine").unwrap();
-    assert!(!remove().contains("removed"));
+    let kept = remove();
+    assert!(
+        kept.contains(
+            "mine.txt does not belong to it; move out/a.00000004/mine.txt away and verify again"
+        ),
+        "{kept}"
+    );
+    assert!(!kept.contains("removed"));
     fs::remove_file(here.join("out/a.00000004/mine.txt")).unwrap();
     assert_eq!((&status()["pieces"], &status()["done"]), (&json!(3), &json!(3)));
     let removed: Value = serde_json::from_str(&remove()).unwrap();
     assert_eq!(removed["removed"], json!(["a.00000004"]));
+    let gone = "a.00000004: disparity.mkv has changed; removed; start the batch again";
+    assert_eq!(removed["problems"], json!([gone]));
     assert!(!here.join("out/a.00000004").exists());
     let left = status();
     assert_eq!(

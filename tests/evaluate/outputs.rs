@@ -143,7 +143,7 @@ fn nothing_that_is_read_is_destroyed() {
     assert_eq!(status, 2);
     assert!(stderr.contains("--json and --markdown are the same file"), "{stderr}");
     let (status, _, stderr) = data.evaluate(&["wall", "--errors", "wall/item.json"]);
-    assert_eq!(status, 1);
+    assert_eq!(status, 2);
     assert!(stderr.contains("it is not a folder"), "{stderr}");
     let (status, _, stderr) = data.evaluate(&["wall", "--json", "no/where.json"]);
     assert_eq!(status, 1);

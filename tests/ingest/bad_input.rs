@@ -117,7 +117,8 @@ fn a_source_that_never_delivers_times_out() {
     let started = std::time::Instant::now();
     let error = open(&fragments(silent, silent), &options).err().unwrap();
     assert_says(&format!("{error:#}"), &["no picture came within 0.3 s"]);
-    assert!(started.elapsed() < Duration::from_secs(2));
+    // Not the 30 s of the default.
+    assert!(started.elapsed() < Duration::from_secs(20));
     // Stopping ends the wait.
     let options = super::options();
     options.stop.set(true);

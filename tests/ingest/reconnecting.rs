@@ -263,7 +263,8 @@ fn stopping_does_not_wait_for_a_lost_eye() {
     });
     result.unwrap();
     let took = asked.lock().unwrap().elapsed();
-    assert!(took < Duration::from_millis(1500), "{took:?}");
+    // An attempt waits for a frame for 30 s.
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 #[test]

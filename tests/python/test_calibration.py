@@ -84,6 +84,34 @@ def test_what_is_no_calibration(tmp_path):
         stereod.Calibration.of_rectified((8, 8), focal_px=1, baseline_m=1, centre_px=(np.nan, 0))
     with pytest.raises(TypeError, match="one file or two"):
         stereod.Calibration()
+    for wrong in [3, None, ["a.toml"]]:
+        with pytest.raises(TypeError, match="^files is .*; expected one file or two, by their names$"):
+            stereod.Calibration(wrong)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"size": 640}, TypeError),
+        ({"size": (640, "480")}, TypeError),
+        ({"size": (-640, 480)}, OverflowError),
+        ({"focal_px": "500"}, TypeError),
+        ({"focal_px": -1}, ValueError),
+        ({"focal_px": np.nan}, ValueError),
+        ({"baseline_m": None}, TypeError),
+        ({"baseline_m": 0}, ValueError),
+        ({"centre_px": 3}, TypeError),
+    ],
+)
+def test_a_wrong_argument_is_named(changed, error):
+    given = {"size": (640, 480), "focal_px": 500, "baseline_m": 0.1, **changed}
+    with pytest.raises(error, match=f"{next(iter(changed))}`? is .*; expected"):
+        stereod.Calibration.of_rectified(**given)
+    if "size" in changed:
+        with pytest.raises(error, match="^size is .*; expected"):
+            stereod.Calibration(FILES / "intrinsics.yml", FILES / "extrinsics.yml", **changed)
+    with pytest.raises(ValueError, match="0x480"):
+        stereod.Calibration.of_rectified((0, 480), focal_px=1, baseline_m=1)
 
 
 def test_cameras_of_opencv_are_taken_and_handed_back():

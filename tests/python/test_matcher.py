@@ -258,7 +258,7 @@ def test_the_pairs_of_a_stream_come_back_in_order(scene):
     assert list(matcher.stream([])) == []
     for wrong, text in [
         ((left, right), r"a tuple \(left, right, time\).*this one is tuple"),
-        ((left, right, -1.0), "time is a number of seconds"),
+        ((left, right, -1.0), "time is -1; expected a number of seconds"),
         ((left[:50], right, 1.0), "one size"),
         ((left[:50], right[:50], 1.0), "200x50 pixels, but the matcher was made for 200x120"),
     ]:
@@ -376,10 +376,12 @@ def test_out_is_filled(scene):
     assert (matcher(left, right, out=out).raw == out).all() and out.any()
     with pytest.raises(ValueError, match="out has the shape"):
         matcher(left, right, out=out[:5])
-    with pytest.raises(TypeError):
-        matcher(left, right, out=out.astype(np.float32))
+    floats = out.astype(np.float32)
+    for wrong, shown in [(floats, r"an array \[120, 200\] of float32"), (out[0], "an array"), ([[0]], r"\[\[0\]\]")]:
+        with pytest.raises(TypeError, match=rf"^out is {shown}.*; expected an int16 array \(H, W\)$"):
+            matcher(left, right, out=wrong)
     out.flags.writeable = False
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="^out cannot be written: "):
         matcher(left, right, out=out)
 
 
@@ -405,8 +407,28 @@ def test_a_stream_remembers(scene):
     assert (streamed[-1].raw != alone.raw).any()
     matcher.restart()
     assert (matcher.next(*pairs[0], 0.0).raw == streamed[0].raw).all()
-    with pytest.raises(ValueError, match="time"):
-        matcher.next(*pairs[0], -1.0)
+    for wrong, error in [(-1.0, ValueError), (float("nan"), ValueError), ("now", TypeError), (None, TypeError)]:
+        with pytest.raises(error, match="^time is .*; expected a number of seconds from 0 on$"):
+            matcher.next(*pairs[0], wrong)
+
+
+def test_times_do_not_go_back(scene):
+    left, right, _ = scene
+    matcher = stereod.Matcher(temporal="denoise", **CPU)
+    for time in (1.0, 1.0, 2.0):
+        matcher.next(left, right, time)
+    wrong = "the time of this pair, 1.5 s, is before that of the last one, 2 s; .*restart"
+    with pytest.raises(ValueError, match=wrong):
+        matcher.next(left, right, 1.5)
+    assert matcher.next(left, right, 2.5).shape == left.shape, "the refused pair does not count"
+    matcher.restart()
+    matcher.next(left, right, 0)
+    with pytest.raises(ValueError, match="1.5 s, is before"):
+        list(matcher.stream([(left, right, time) for time in (1.0, 2.0, 1.5)]))
+    with pytest.raises(TypeError, match="^time is 'now'; expected"):
+        list(matcher.stream([(left, right, "now")]))
+    for _ in range(2):
+        assert len(matcher.batch([left, left], [right, right])) == 2
 
 
 def test_status_and_occlusion(scene):
@@ -505,8 +527,23 @@ def test_the_right_map_needs_the_matcher_of_the_result(scene):
         for method in (matcher.right_map, matcher.occluded):
             with pytest.raises(ValueError, match="`disparity` is the result of another matcher"):
                 method(d)
-    with pytest.raises(TypeError, match="disparity"):
-        stereod.Matcher(**CPU).right_map(d.raw)
+    for method in (matcher.right_map, matcher.occluded):
+        with pytest.raises(TypeError, match="^disparity is an array .*; expected a stereod.Disparity"):
+            method(d.raw)
+
+
+@pytest.mark.parametrize("rig", [700, "rig.toml", np.eye(3), [1]])
+def test_a_rig_of_a_wrong_type_is_named(scene, rig):
+    left, right, _ = scene
+    d = stereod.Matcher(**CPU)(left, right)
+    batch = stereod.Matcher(**CPU).batch([left], [right])
+    for method in (d.depth, d.depth_std, d.points, batch.depth):
+        with pytest.raises(TypeError, match="^rig is .*; expected a stereod.Calibration$"):
+            method(rig)
+    with pytest.raises(TypeError, match="^rig is .*; expected a stereod.Calibration$"):
+        d.write_ply("never.ply", rig)
+    with pytest.raises(TypeError, match="^calibration is .*; expected a stereod.Calibration$"):
+        stereod.Matcher(calibration=rig)
 
 
 FORKS = """

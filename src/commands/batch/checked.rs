@@ -1,7 +1,7 @@
 //! `stereod batch verify`: checks that every pair exists once, and that every file is unchanged.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -31,20 +31,15 @@ pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
     let mut checked =
         Checked { inputs: plan.inputs.len(), pieces: pieces.len(), ..Checked::default() };
     for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
-        let Inspected { whole, damaged, problems } = check(folder, &plan, of_input)?;
-        for piece in damaged.into_iter().filter(|_| remove) {
-            let place = folder.join(&piece.name);
-            match foreign(&place, &plan.own_files())? {
-                None => {
-                    fs::remove_dir_all(&place).map_err(|error| explain(&place, &error))?;
-                    checked.removed.push(piece.name.clone());
-                }
-                Some(name) => tracing::warn!(
-                    "{}: not removed, because {} is none of its files",
-                    piece.name,
-                    name.display()
-                ),
+        let Inspected { whole, problems } = check(folder, &plan, of_input)?;
+        for mut problem in problems {
+            if remove && matches!(problem.cure, Cure::Removal) {
+                let place = folder.join(&problem.name);
+                fs::remove_dir_all(&place).map_err(|error| explain(&place, &error))?;
+                problem.cure = Cure::Text("removed; start the batch again".into());
+                checked.removed.push(problem.name.clone());
             }
+            checked.problems.push(problem.to_string());
         }
         for (_, manifest) in &whole {
             checked.whole += 1;
@@ -52,9 +47,8 @@ pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
             checked.damaged += manifest.damaged;
             checked.size += manifest.size;
         }
-        checked.problems.extend(problems);
     }
-    let Checked { inputs, pieces, whole, pairs, damaged, size, problems, removed } = &checked;
+    let Checked { inputs, pieces, whole, pairs, damaged, size, problems, removed: _ } = &checked;
     if json {
         print(serde_json::to_string(&checked).map_err(anyhow::Error::from)? + "\n")?;
     } else {
@@ -63,8 +57,6 @@ pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
             0 => String::new(),
             count => format!(", damaged frames in the inputs: {count}"),
         };
-        let gone = |name: &String| format!("{name}: removed; start the batch again\n");
-        let lines = lines + &removed.iter().map(gone).collect::<String>();
         print(format!(
             "{lines}{inputs} inputs, {whole} of {pieces} pieces whole, {pairs} pairs, {size} bytes{damaged}\n"
         ))?;
@@ -79,10 +71,40 @@ pub fn run(folder: &Path, json: bool, remove: bool) -> Result<(), Error> {
 /// The pieces of an input.
 pub struct Inspected<'a> {
     pub whole: Vec<(&'a Piece, Manifest)>,
-    /// Pieces whose files differ from their manifest.
-    pub damaged: Vec<&'a Piece>,
-    /// Problems of pieces that are not whole, and between pieces, with the cure.
-    pub problems: Vec<String>,
+    /// Problems of pieces that are not whole, and between pieces.
+    pub problems: Vec<Problem>,
+}
+
+/// A problem of a piece or an input.
+pub struct Problem {
+    name: String,
+    reason: String,
+    /// Folder of the batch, for the cure.
+    folder: PathBuf,
+    cure: Cure,
+}
+
+enum Cure {
+    /// The folder of the piece, which has no other files, has to be removed.
+    Removal,
+    Text(String),
+    None,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, reason, folder, cure } = self;
+        write!(f, "{name}: {reason}")?;
+        match cure {
+            Cure::Removal => write!(
+                f,
+                "; `stereod batch verify --remove {}` removes it, then start the batch again",
+                folder.display()
+            ),
+            Cure::Text(text) => write!(f, "; {text}"),
+            Cure::None => Ok(()),
+        }
+    }
 }
 
 /// Reads all pieces of an input.
@@ -91,49 +113,57 @@ pub fn check<'a>(
     plan: &Plan,
     of_input: &'a [Piece],
 ) -> Result<Inspected<'a>, Error> {
-    let (mut whole, mut damaged, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut whole, mut problems) = (Vec::new(), Vec::new());
     for piece in of_input {
         let place = folder.join(&piece.name);
-        let reason = match state(folder, plan, piece)? {
-            State::Missing => format!(
-                "it is not there; `stereod batch missing {}` lists the shards to start again",
-                folder.display()
-            ),
-            State::Other(reason) if reason == NO_MANIFEST => {
-                format!("{reason}; remove {} and start the batch again", place.display())
+        let (reason, cure) = match state(folder, plan, piece)? {
+            State::Missing => {
+                let folder = folder.display();
+                let cure =
+                    format!("`stereod batch missing {folder}` lists the shards to start again");
+                ("it is not there".to_owned(), Cure::Text(cure))
             }
-            State::Other(reason) => format!("{reason}; start the batch again, which makes it anew"),
-            State::Done(manifest) => match flaw(&manifest, folder, piece) {
-                None => {
+            // Only a person can tell whether the batch has made it.
+            State::Other(reason) if reason == NO_MANIFEST => (
+                reason,
+                Cure::Text(format!("remove {} and start the batch again", place.display())),
+            ),
+            State::Other(reason) => {
+                (reason, Cure::Text("start the batch again, which makes it anew".into()))
+            }
+            State::Done(manifest) => match (flaw(&manifest, &place), foreign(&place, &plan.own_files())?) {
+                (None, _) => {
                     whole.push((piece, *manifest));
                     continue;
                 }
-                Some(flaw) => {
-                    damaged.push(piece);
-                    flaw
+                (Some(reason), None) => (reason, Cure::Removal),
+                (Some(reason), Some(other)) => {
+                    let other = place.join(other);
+                    (reason, Cure::Text(format!("move {} away and verify again", other.display())))
                 }
             },
         };
-        problems.push(format!("{}: {reason}", piece.name));
+        let (name, folder) = (piece.name.clone(), folder.to_owned());
+        problems.push(Problem { name, reason, folder, cure });
     }
     let input = of_input.first().map_or("", |piece| plan.inputs[piece.input].name.as_str());
-    problems.extend(gap(input, &whole));
-    Ok(Inspected { whole, damaged, problems })
+    problems.extend(gap(input, &whole).map(|(name, reason)| Problem {
+        name,
+        reason,
+        folder: folder.to_owned(),
+        cure: Cure::None,
+    }));
+    Ok(Inspected { whole, problems })
 }
 
-/// Reads the files of a piece, and returns their first difference from the manifest, with the cure.
-fn flaw(manifest: &Manifest, folder: &Path, piece: &Piece) -> Option<String> {
-    let place = folder.join(&piece.name);
-    let reason = match manifest.check(&place) {
-        Ok(found) => found?,
-        Err(error) => format!("{error:#}"),
-    };
-    Some(format!("{reason}; remove {} and start the batch again", place.display()))
+/// Reads the files of a piece, and returns their first difference from the manifest.
+fn flaw(manifest: &Manifest, place: &Path) -> Option<String> {
+    manifest.check(place).unwrap_or_else(|error| Some(format!("{error:#}")))
 }
 
 /// Returns the place of missing pairs between whole pieces of an input. Ranges do not overlap, so no pair
 /// exists twice.
-fn gap(input: &str, whole: &[(&Piece, Manifest)]) -> Option<String> {
+fn gap(input: &str, whole: &[(&Piece, Manifest)]) -> Option<(String, String)> {
     let is_short = |piece: &Piece, manifest: &Manifest| {
         piece.end.is_some_and(|end| manifest.pairs < end - piece.first)
     };
@@ -142,16 +172,15 @@ fn gap(input: &str, whole: &[(&Piece, Manifest)]) -> Option<String> {
     };
     let long = whole.iter().find(|(piece, manifest)| is_long(piece, manifest));
     if let Some((piece, manifest)) = long {
-        return Some(format!(
-            "{}: it has {} pairs, more than its range",
-            piece.name, manifest.pairs
-        ));
+        let reason = format!("it has {} pairs, more than its range", manifest.pairs);
+        return Some((piece.name.clone(), reason));
     }
     let short = whole.iter().position(|(piece, manifest)| is_short(piece, manifest))?;
     let later = whole[short + 1..].iter().find(|(_, manifest)| manifest.pairs > 0);
     let (piece, manifest) = &whole[short];
     later.map(|(later, _)| {
         let missing = piece.first + manifest.pairs;
-        format!("{input}: pair {missing} is missing, but {} has pairs", later.name)
+        let reason = format!("pair {missing} is missing, but {} has pairs", later.name);
+        (input.to_owned(), reason)
     })
 }

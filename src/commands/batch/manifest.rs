@@ -90,10 +90,10 @@ pub fn state(folder: &Path, plan: &Plan, piece: &Piece) -> Result<State> {
     Ok(reason.map_or_else(|| State::Done(manifest.into()), State::Other))
 }
 
-/// Returns a file in the folder of a piece that is neither in its list of hashes, which may be damaged, nor
-/// in `own`, the files and folders of a piece.
+/// Returns a file in the folder of a piece that is neither in its list of hashes, which may be damaged or missing,
+/// nor in `own`, the files and folders of a piece.
 pub fn foreign(folder: &Path, own: &[&str]) -> Result<Option<PathBuf>> {
-    let Ok(listed) = reading::read(&folder.join(SUMS), LONGEST) else { return Ok(None) };
+    let listed = reading::read(&folder.join(SUMS), LONGEST).unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
     let listed: HashSet<&Path> = listed.lines().map(|line| Path::new(name(line))).collect();
     let is_own = |found: &Path| own.iter().any(|own| found.starts_with(own));

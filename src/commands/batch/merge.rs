@@ -27,10 +27,10 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let mut parts: Vec<Option<Parts>> = Vec::new();
     let mut left_out: Option<String> = None;
     for of_input in pieces.chunk_by(|one, next| one.input == next.input) {
-        let Inspected { whole, problems, .. } = check(folder, &plan, of_input)?;
+        let Inspected { whole, problems } = check(folder, &plan, of_input)?;
         let part = |(piece, manifest): (&Piece, _)| (folder.join(&piece.name), manifest);
         parts.push(problems.is_empty().then(|| whole.into_iter().map(part).collect()));
-        left_out = left_out.or(problems.into_iter().next());
+        left_out = left_out.or(problems.first().map(ToString::to_string));
     }
     let whole = parts.iter().flatten().count();
     let advice =
@@ -56,21 +56,12 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
                 "the batch has written no {output} (--write {output})"
             )));
         };
+        refuse(&of_batch.kind, path, parts, to)?;
         let _claim = Claim::on(to)?;
         join(&of_batch.kind, path, parts, to)?;
         return print(format!("joined {} pieces: {}\n", parts.len(), to.display()));
     }
-    for (input, parts) in plan.inputs.iter().zip(&parts) {
-        let Some(parts) = parts else { continue };
-        let to = to.join(&input.name);
-        fs::create_dir_all(&to).map_err(|error| explain(&to, &error))?;
-        for (_, output, path) in plan.outputs() {
-            join(&output.kind, path, parts, &to.join(path)).with_context(|| input.name.clone())?;
-        }
-        let statistics =
-            serde_json::to_string_pretty(&statistics(parts)?).map_err(anyhow::Error::from)?;
-        write_whole(&to.join(STATISTICS), (statistics + "\n").as_bytes())?;
-    }
+    join_inputs(&plan, &parts, to)?;
     let (all, joined) = (plan.inputs.len(), parts.iter().flatten().flatten().count());
     print(format!("joined {joined} pieces of {whole} inputs: {}\n", to.display()))?;
     left_out.map_or(Ok(()), |first| {
@@ -80,12 +71,53 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     })
 }
 
-/// Joins one output of all pieces that have pairs, which is `path` in the folder of each.
-fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
+/// Joins the outputs of each whole input into a folder of its name.
+fn join_inputs(plan: &Plan, parts: &[Option<Parts>], to: &Path) -> Result<(), Error> {
+    let whole_inputs = || {
+        let all = plan.inputs.iter().zip(parts);
+        all.filter_map(|(input, parts)| Some((input, parts.as_ref()?, to.join(&input.name))))
+    };
+    // Before anything is written.
+    for (_, parts, to) in whole_inputs() {
+        let mut outputs = plan.outputs();
+        outputs
+            .try_for_each(|(_, output, path)| refuse(&output.kind, path, parts, &to.join(path)))?;
+    }
+    for (input, parts, to) in whole_inputs() {
+        fs::create_dir_all(&to).map_err(|error| explain(&to, &error))?;
+        for (_, output, path) in plan.outputs() {
+            join(&output.kind, path, parts, &to.join(path)).with_context(|| input.name.clone())?;
+        }
+        let statistics =
+            serde_json::to_string_pretty(&statistics(parts)?).map_err(anyhow::Error::from)?;
+        write_whole(&to.join(STATISTICS), (statistics + "\n").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Returns one output of all pieces that have pairs, which is `path` in the folder of each.
+fn of_pieces(path: &str, parts: &[(PathBuf, Manifest)]) -> Vec<PathBuf> {
     let with_pairs = parts.iter().filter(|(_, manifest)| manifest.pairs > 0);
-    let files: Vec<PathBuf> = with_pairs.map(|(folder, _)| folder.join(path)).collect();
+    with_pairs.map(|(folder, _)| folder.join(path)).collect()
+}
+
+/// Refuses to join an output over the pieces themselves, or into a folder with other files.
+fn refuse(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<(), Error> {
+    Inputs::new(of_pieces(path, parts)).refuse(to).map_err(Error::Usage)?;
+    let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
+    if matches!(kind, Kind::Folder(..)) && !is_empty {
+        return Err(Error::usage(format!(
+            "{} is not empty; remove it or name another folder",
+            to.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Joins one output of all pieces.
+fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Result<()> {
+    let files = of_pieces(path, parts);
     let pairs: u64 = parts.iter().map(|(_, manifest)| manifest.pairs).sum();
-    Inputs::new(files.iter().cloned()).refuse(to)?;
     match kind {
         Kind::Recording(_) if mcap::is_name(to) => join_files(&files, to).map(drop),
         Kind::Recording(_) => {
@@ -105,8 +137,6 @@ fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Re
 
 /// Puts numbered files of all pieces into one folder, with their description. Files are linked if possible.
 fn join_folders(folders: &[PathBuf], to: &Path, pairs: u64) -> Result<()> {
-    let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
-    ensure!(is_empty, "{} is not empty; remove it or name another folder", to.display());
     fs::create_dir_all(to).map_err(|error| explain(to, &error))?;
     let mut count = 0;
     for folder in folders {

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
-
 use crate::cli::EvaluateArgs;
 use crate::commands::{Error, inputs, print};
 use crate::settings::Loaded;
@@ -168,10 +166,13 @@ impl Prepared<'_> {
 }
 
 /// Makes the folder if it is missing, and claims it.
-fn claimed(folder: &Path) -> anyhow::Result<Claim> {
+fn claimed(folder: &Path) -> Result<Claim, Error> {
     if folder.exists() && !folder.is_dir() {
-        bail!("cannot write pictures into {}: it is not a folder", folder.display());
+        return Err(Error::usage(format!(
+            "cannot write pictures into {}: it is not a folder",
+            folder.display()
+        )));
     }
     fs::create_dir_all(folder).map_err(|error| files::explain(folder, &error))?;
-    Claim::on_folder(folder)
+    Ok(Claim::on_folder(folder)?)
 }

@@ -33,8 +33,12 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
     let name = (section, row.key);
     let kind = match (row.offers, row.kind) {
         (Some(Offers::Slider { low, high, step }), _) => {
-            let whole = matches!(row.kind, Kind::Whole(..) | Kind::OneOf(..));
-            KnobKind::Number { low, high, step, whole, word: row.words.first().copied() }
+            let (whole, range) = match row.kind {
+                Kind::Whole(_, range) => (true, range.map(|limit| limit as f64)),
+                Kind::Real(range) => (false, range),
+                _ => (true, [low, high]),
+            };
+            KnobKind::Number { low, high, step, range, whole, word: row.words.first().copied() }
         }
         (Some(Offers::Choice(names)), _) | (None, Kind::Names(names) | Kind::OneOf(_, names)) => {
             KnobKind::Choice(names)
@@ -49,7 +53,15 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
     };
     let means = (value == "auto").then_some(means);
     let locked = crate::settings::why_fixed(loaded, section, row.key).map(str::to_owned);
-    Knob { name, group, hint, kind, value, means, locked }
+    let is_open = match (row.kind, row.offers) {
+        (Kind::Text(_), _) => true,
+        // `auto` comes first among the offers.
+        (Kind::Whole(_, [low, high]), Some(Offers::Choice(offered))) => {
+            (offered.len() - row.words.len()) as i64 != high - low + 1
+        }
+        _ => false,
+    };
+    Knob { name, group, hint, kind, is_open, value, means, locked }
 }
 
 /// Returns a value without quotation marks.
@@ -114,6 +126,34 @@ mod tests {
             let after = before.with_texts(texts).unwrap();
             assert_eq!(before.differences(&after), []);
         }
+    }
+
+    /// They describe the limits of the settings, not those of the sliders.
+    #[test]
+    fn knobs_know_what_their_settings_take() {
+        let mut open = Vec::new();
+        for cost in ["combined", "census", "ad"] {
+            for knob in knobs(&loaded(&format!("[matching]\ncost = '{cost}'\n"))) {
+                let key = knob.name.1;
+                let (_, row) =
+                    rows().find(|(section, row)| (*section, row.key) == knob.name).unwrap();
+                if knob.is_open && !open.contains(&key) {
+                    open.push(key);
+                }
+                let KnobKind::Number { low, high, range: [least, most], whole, .. } = knob.kind
+                else {
+                    continue;
+                };
+                assert!(least <= low && high <= most, "{key}");
+                let takes = |number: f64| match whole {
+                    true => row.check(&Value::Integer(number as i64)).is_ok(),
+                    false => row.check(&Value::Float(number)).is_ok(),
+                };
+                let beyond = [least - 1.0, most + 1.0];
+                assert!(takes(least) && takes(most) && !beyond.into_iter().any(takes), "{key}");
+            }
+        }
+        assert_eq!(open, ["block_window", "census_window"]);
     }
 
     #[test]

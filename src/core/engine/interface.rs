@@ -89,18 +89,34 @@ impl PairSpec {
     }
 }
 
+/// Reason why there is no engine for these pairs, or why one does not take a pair. Wrong parameters and too little
+/// memory also have types of their own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("{0}")]
+    Size(String),
+    #[error("{0}")]
+    Device(String),
+    /// The engine lacks what this parameter asks for, which the message quotes.
+    #[error("{0}")]
+    Parameter(String),
+    #[error("{0}")]
+    Memory(String),
+}
+
 /// Largest number of pixels: engines number pixels and columns, shifted by any disparity, with 31 bits.
 pub const PIXELS_MAX: u64 = 1 << 30;
 
 /// Checks that engines support images of this size, regardless of memory.
 pub(super) fn check_dimensions(width: usize, height: usize) -> anyhow::Result<()> {
-    match product([width, height]) {
-        0 => bail!("a picture of {width}x{height} pixels cannot be matched; it has no pixels"),
-        1..=PIXELS_MAX => Ok(()),
-        _ => bail!(
-            "a picture of {width}x{height} pixels cannot be matched; there may be {PIXELS_MAX} in all"
-        ),
-    }
+    let reason = match product([width, height]) {
+        0 => "it has no pixels".to_owned(),
+        1..=PIXELS_MAX => return Ok(()),
+        _ => format!("there may be {PIXELS_MAX} in all"),
+    };
+    bail!(Refusal::Size(format!(
+        "a picture of {width}x{height} pixels cannot be matched; {reason}"
+    )))
 }
 
 /// Checks that there is a noise threshold for each of these levels.
@@ -120,11 +136,11 @@ pub(super) fn check_sizes(pair: &StereoPair, sizes: [(usize, usize); 2]) -> anyh
     let views = [(&pair.left, "left"), (&pair.right, "right")];
     for ((image, eye), (width, height)) in views.into_iter().zip(sizes) {
         if (image.width(), image.height()) != (width, height) {
-            bail!(
+            bail!(Refusal::Size(format!(
                 "the {eye} picture has {}x{} pixels, but the engine was made for {width}x{height}",
                 image.width(),
                 image.height()
-            );
+            )));
         }
     }
     Ok(())

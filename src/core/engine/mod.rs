@@ -21,7 +21,7 @@ use carrying::CarryingEngine;
 use cpu::CpuOptions;
 pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
-pub use interface::{Engine, PairSpec};
+pub use interface::{Engine, PairSpec, Refusal};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -156,9 +156,9 @@ fn on_wgpu(
 
 #[cfg(not(feature = "wgpu"))]
 fn on_wgpu(_: &Params, _: &PairSpec, _: &Options) -> anyhow::Result<Box<dyn Engine>> {
-    anyhow::bail!(
-        "built without the wgpu engine; use `engine=cpu`, or build with the feature `wgpu`"
-    )
+    anyhow::bail!(Refusal::Device(
+        "built without the wgpu engine; use `engine=cpu`, or build with the feature `wgpu`".into()
+    ))
 }
 
 /// Logs the reason for using the CPU, once, because an absent GPU stays absent.

@@ -75,8 +75,31 @@ impl Calibration {
     }
 
     /// Returns the calibration of rectified images of `size` (width, height).
-    pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> Self {
-        Self(Loaded::of(format::of_rectified(size, geometry), Format::Own))
+    ///
+    /// # Errors
+    /// [`Error::Size`]: an image without pixels. [`Error::Parameter`]: a focal length or a baseline that is no
+    /// number above 0, or a principal point that is not finite.
+    pub fn of_rectified(size: (usize, usize), geometry: &StereoGeometry) -> Result<Self> {
+        if size.0 == 0 || size.1 == 0 {
+            return Err(Error::Size(format!("images of {}x{} pixels have none", size.0, size.1)));
+        }
+        let &StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px } =
+            geometry;
+        let lengths = [("focal_px", focal_px), ("baseline_m", baseline_m)];
+        let centres = [
+            ("centre_x_px", centre_x_px),
+            ("centre_y_px", centre_y_px),
+            ("right_centre_x_px", right_centre_x_px),
+        ];
+        let wrong_length =
+            lengths.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0));
+        let wrong = wrong_length.map(|wrong| (wrong, "a number above 0"));
+        let wrong_centre = centres.into_iter().find(|(_, value)| !value.is_finite());
+        let wrong = wrong.or(wrong_centre.map(|wrong| (wrong, "a column or row in pixels")));
+        if let Some(((name, value), expected)) = wrong {
+            return Err(Error::parameter(format!("`{name}` is {value}; expected {expected}")));
+        }
+        Ok(Self(Loaded::of(format::of_rectified(size, geometry), Format::Own)))
     }
 
     /// Calibrates two cameras with `columns` x `rows` inner corners of a chessboard whose squares have
@@ -160,17 +183,7 @@ impl Calibration {
     /// # Errors
     /// [`Error::Calibration`]: the cameras cannot be rectified.
     pub fn geometry(&self) -> Result<StereoGeometry> {
-        Ok(self.rectification(None)?.geometry())
-    }
-
-    #[doc(hidden)]
-    pub fn cameras(&self) -> &StereoCalibration {
-        &self.0.calibration
-    }
-
-    #[doc(hidden)]
-    pub fn rectification(&self, alpha: Option<f64>) -> Result<Rectification> {
-        self.0.calibration.rectified(alpha).map_err(Error::of_rectification)
+        Ok(rectification(self, None)?.geometry())
     }
 
     /// Returns unlikely but possible properties of the calibration, a sentence each.
@@ -187,6 +200,24 @@ impl Calibration {
         let rectifier = calibration::Rectifier::new(&self.0.calibration, alpha);
         Ok(Rectifier(Arc::new(rectifier.map_err(Error::of_rectification)?)))
     }
+}
+
+/// Returns the cameras of a calibration.
+pub fn cameras(calibration: &Calibration) -> &StereoCalibration {
+    &calibration.0.calibration
+}
+
+/// Returns the cameras of the rectified images, with the field of view of [`Calibration::rectifier`].
+///
+/// # Errors
+/// [`Error::Calibration`]: the cameras cannot be rectified.
+pub fn rectification(calibration: &Calibration, alpha: Option<f64>) -> Result<Rectification> {
+    calibration.0.calibration.rectified(alpha).map_err(Error::of_rectification)
+}
+
+/// Returns the pairs that a rectifier rectifies.
+pub fn pairs(rectifier: &Rectifier) -> PairSpec {
+    PairSpec::raw(rectifier.0.clone())
 }
 
 /// Rectifies the images of two cameras. Clones share its maps.
@@ -221,11 +252,6 @@ impl Rectifier {
     /// Returns width and height of a camera's raw images.
     pub fn source_size(&self, eye: Eye) -> (usize, usize) {
         self.0.source_size(eye)
-    }
-
-    /// Returns the pairs that it rectifies.
-    pub fn pairs(&self) -> PairSpec {
-        PairSpec::raw(self.0.clone())
     }
 
     /// Rectifies a pair of raw images.

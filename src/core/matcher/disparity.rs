@@ -17,12 +17,22 @@ use crate::picture::png::DisparityPng;
 
 const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::Supported`");
 
-/// The disparity of a pair, with its images and cameras.
-#[derive(Debug)]
+/// The disparity of a pair, with its images and cameras. Clones share them.
+#[derive(Clone, Debug)]
 pub struct Disparity {
-    pub matched: Matched,
+    pub(super) matched: Arc<Matched>,
     /// Parameters of the matcher.
-    pub params: Arc<Params>,
+    pub(super) params: Arc<Params>,
+}
+
+/// Wraps the result of an engine that was made with these parameters.
+pub fn disparity_of(matched: Matched, params: Arc<Params>) -> Disparity {
+    Disparity { matched: Arc::new(matched), params }
+}
+
+/// Returns the result of the engine.
+pub fn matched(disparity: &Disparity) -> &Matched {
+    &disparity.matched
 }
 
 /// Origin of a pixel's disparity.

@@ -76,6 +76,7 @@ struct Carried {
 }
 
 impl Carrier {
+    /// Makes a carrier for maps of this range and size.
     pub fn new(how: Steady, range: DisparityRange, size: (usize, usize), threads: usize) -> Self {
         let pixels = size.0 * size.1;
         let nothing = Memory { disparity: None, confidence: 0, seen: 1, against: 0 };

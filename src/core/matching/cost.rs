@@ -40,8 +40,7 @@ pub enum Cost {
         /// Largest difference in intensity that counts.
         intensity_truncation: u8,
     },
-    /// Differences of intensity summed over a window, reduced by
-    /// [`block::byte`](crate::matching::block::byte) for aggregation.
+    /// Differences of intensity summed over a window, reduced to bytes for aggregation.
     Block {
         /// The summed difference.
         measure: BlockMeasure,
@@ -50,8 +49,7 @@ pub enum Cost {
         /// Largest cost in the aggregation (1 to 255), in its unit.
         truncation: u8,
     },
-    /// Mutual information of the grey levels, learnt from the pairs
-    /// ([`mutual_information`](crate::matching::mutual_information)).
+    /// Mutual information of the grey levels, learnt from the pairs.
     MutualInformation {
         /// Largest cost (1 to 127), in eighths of a bit.
         truncation: u8,
@@ -86,9 +84,13 @@ pub struct CostDefaults {
     pub prior: u8,
     /// Number of directions.
     pub paths: u32,
+    /// Penalty of a step by one disparity.
     pub p1: u8,
+    /// Penalty of a larger step.
     pub p2: u8,
+    /// Smallest P2 at steps in brightness.
     pub p2_min: u8,
+    /// Decrease of P2 for each grey level of such a step, in sixteenths.
     pub p2_slope_16: u16,
     /// Side of the median filter's window.
     pub median: u8,

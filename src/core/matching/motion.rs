@@ -51,16 +51,19 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Returns the frame of images of this size.
     pub fn of((width, height): (usize, usize)) -> Self {
         let centre = [width, height].map(|side| (side as f32 - 1.0) / 2.0);
         Self { width: width as f32, centre }
     }
 
+    /// Returns the point of a pixel and its disparity.
     #[inline(always)]
     pub fn point(&self, [x, y, d]: [f32; 3]) -> Point {
         [(x - self.centre[0]) / self.width, (y - self.centre[1]) / self.width, d / self.width]
     }
 
+    /// Returns the pixel and the disparity of a point.
     #[inline(always)]
     pub fn pixel(&self, [x, y, d]: Point) -> [f32; 3] {
         [x * self.width + self.centre[0], y * self.width + self.centre[1], d * self.width]
@@ -72,6 +75,7 @@ impl Frame {
 pub struct Levels(Vec<Image>);
 
 impl Levels {
+    /// Makes the levels of an image.
     pub fn of(image: &Image) -> Self {
         let mut next = half(image);
         let mut levels = Vec::with_capacity(LEVELS);

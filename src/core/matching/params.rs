@@ -36,8 +36,8 @@ pub struct Params {
     pub window: Option<Window>,
     /// Prior from coarser levels, added to the cost; `None`: none.
     pub prior: Option<Prior>,
-    /// Whether paths follow the surface that the prior expects without a penalty
-    /// ([`aggregation`](crate::matching::aggregation)). Without a prior it has no effect.
+    /// Whether paths follow the surface that the prior expects without a penalty. Without a prior it has no
+    /// effect.
     pub surface: bool,
     /// Directions of aggregation.
     pub paths: Paths,
@@ -57,8 +57,7 @@ pub struct Params {
     /// Smallest confidence of a valid pixel (1 to 255); `Some(0)`: confidence is computed, but no
     /// pixel is removed; `None`: it is not computed.
     pub confidence: Option<u8>,
-    /// Smallest grey level of white; saturated pixels are no evidence
-    /// ([`saturation`](crate::matching::saturation)).
+    /// Smallest grey level of white; saturated pixels are no evidence.
     pub white: u8,
     /// Interpolation of the disparity to 1/16 px.
     pub subpixel: Subpixel,

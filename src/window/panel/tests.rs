@@ -16,6 +16,7 @@ fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
         group: "Group",
         hint: "",
         kind,
+        is_open: false,
         value: value.to_owned(),
         means: (value == "auto").then(|| "30".to_owned()),
         locked: None,
@@ -23,7 +24,14 @@ fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
 }
 
 fn knobs() -> Vec<Knob> {
-    let number = |word| KnobKind::Number { low: 0.0, high: 100.0, step: 1.0, whole: true, word };
+    let number = |word| KnobKind::Number {
+        low: 0.0,
+        high: 100.0,
+        step: 1.0,
+        range: [0.0, 255.0],
+        whole: true,
+        word,
+    };
     vec![
         knob("cost", "combined", KnobKind::Choice(&["combined", "census"])),
         knob("p1", "auto", number(Some("auto"))),

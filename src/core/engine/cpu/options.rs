@@ -6,6 +6,7 @@ use super::cores::Cores;
 use super::placement::{Host, Placement};
 use super::simd::{Simd, SimdChoice};
 use super::team::Team;
+use crate::engine::interface::Refusal;
 use crate::thread;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,16 +26,18 @@ pub struct CpuOptions {
 impl CpuOptions {
     pub(super) fn simd_and_threads(self) -> anyhow::Result<(Simd, usize)> {
         let Some(simd) = self.simd.resolve() else {
-            bail!(
+            bail!(Refusal::Device(format!(
                 "this machine has no {:?} instructions; leave the choice to the engine",
                 self.simd
-            );
+            )));
         };
         if let Some(cores) = self.cores {
             cores.check()?;
         }
         let threads = match self.threads {
-            Some(0) => bail!("the CPU engine needs at least 1 thread, not 0"),
+            Some(0) => {
+                bail!(Refusal::Device("the CPU engine needs at least 1 thread, not 0".into()))
+            }
             Some(threads) => threads,
             // A control group may grant less CPU time than the number of cores.
             None => {

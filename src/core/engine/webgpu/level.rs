@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anyhow::bail;
 
 use super::device::Gpu;
+use crate::engine::interface::Refusal;
 use crate::frame::LEAST_CONFIDENCE;
 use crate::matching::confidence::{RADIUS, REACH};
 use crate::matching::filter::evidence;
@@ -114,13 +115,13 @@ impl Level {
         let of_row = u64::from(width) * u64::from(words) * 4;
         let rows = (gpu.buffer_max() / (of_row * most)).min(u64::from(height)) as u32;
         if rows == 0 {
-            bail!(
+            bail!(Refusal::Memory(format!(
                 "a row of {width} pixels with {} disparities does not fit {}, whose buffers hold {} MiB at most; \
                  use fewer `disparities`, or `engine=cpu`",
                 params.range.count,
                 gpu.info.name,
                 gpu.buffer_max() >> 20
-            );
+            )));
         }
         // Bands of nearly equal height.
         let band_rows = height.div_ceil(height.div_ceil(rows));
@@ -306,12 +307,12 @@ fn check(params: &Params) -> anyhow::Result<()> {
     let missing = match (params.cost, params.paths.count()) {
         (Cost::Ad { window: 2.., .. }, _) => "`ad_window` above 1".to_owned(),
         (cost @ (Cost::Block { .. } | Cost::MutualInformation { .. }), _) => {
-            format!("the cost `{}`", cost.name())
+            format!("`cost={}`", cost.name())
         }
         (_, count @ (0 | 16)) => format!("`paths={count}`"),
         _ => return Ok(()),
     };
-    bail!(
+    bail!(Refusal::Parameter(format!(
         "the wgpu engine cannot match with {missing}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
-    )
+    )))
 }

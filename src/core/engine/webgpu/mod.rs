@@ -33,7 +33,7 @@ use self::plan::{Builder, Plan};
 use super::Choice;
 use super::cpu::{CpuEngine, CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, WholeMap};
 use super::interface::{
-    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+    Engine, PairSpec, Refusal, TileEngine, check_dimensions, check_size, check_thresholds,
 };
 use crate::frame::{
     DisparityMap, Image, Mask, Matched, StageTime, StereoGeometry, StereoPair, TemporalReport,
@@ -155,11 +155,10 @@ impl WebGpuEngine {
             })
         });
         if pollster::block_on(scope.pop()).is_some() {
-            bail!(
+            bail!(Refusal::Memory(format!(
                 "{} has too little memory for {width}x{height} with {} disparities; use {CURE}, or `engine=cpu`",
-                gpu.info.name,
-                params.range.count
-            );
+                gpu.info.name, params.range.count
+            )));
         }
         gpu.check()?;
         tracing::debug!("wgpu engine ready after {:.0} ms", started.elapsed().as_secs_f64() * 1e3);

@@ -51,7 +51,12 @@ pub enum Filter {
     ValidMask,
     /// Computes the confidence and invalidates pixels below `least` ([`confidence`]). Grey levels of at least
     /// `white` are saturated.
-    Confidence { least: u8, white: u8 },
+    Confidence {
+        /// Smallest confidence of a valid pixel.
+        least: u8,
+        /// Smallest grey level of white.
+        white: u8,
+    },
     /// Median of the square window with this radius in pixels ([`median`]).
     Median(usize),
     /// Invalidates small regions ([`speckle`]).

@@ -101,9 +101,7 @@ impl P2Mode {
 pub enum Guide {
     /// The left image, unchanged.
     Picture,
-    /// The left image smoothed ([`pyramid::smooth`]), so that noise makes no steps.
-    ///
-    /// [`pyramid::smooth`]: crate::matching::pyramid::smooth
+    /// The left image smoothed, so that noise makes no steps.
     Smoothed,
 }
 

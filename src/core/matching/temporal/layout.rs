@@ -7,6 +7,7 @@ use super::shifts::{Shift, levels};
 pub const HEADER: usize = 16;
 
 /// Indices of the header's numbers; the kernels use the same names.
+#[allow(missing_docs)] // The kernels describe them.
 pub mod place {
     pub const COUNT: usize = 0;
     pub const NEWEST: usize = 1;

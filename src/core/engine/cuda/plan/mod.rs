@@ -35,6 +35,7 @@ use super::device::Properties;
 use super::job::Job;
 use super::launch::{Input, Occupancy, Plan};
 use super::levels::Level;
+use crate::engine::interface::Refusal;
 use crate::frame::Eye;
 use crate::matching::Cost;
 use builder::Builder;
@@ -48,7 +49,9 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     let (width, height) = job.size;
     ensure!(
         height <= GRID_ROWS_MAX,
-        "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use `engine=cpu`"
+        Refusal::Size(format!(
+            "the CUDA engine takes pictures of at most {GRID_ROWS_MAX} rows, not {height}; use `engine=cpu`"
+        ))
     );
     let inputs = Eye::BOTH.map(|eye| {
         Input::packed(job.rectifier.map_or(job.size, |rectifier| rectifier.source_size(eye)))
