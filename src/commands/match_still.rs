@@ -50,7 +50,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;
     let warnings = Warnings::default();
     if let Some(duplicate) = find_duplicate(&left, &right) {
-        warnings.warn(Check::SameImage, duplicate.to_string());
+        warnings.warn(Check::SameImage, duplicate.warning());
     }
     let is_chosen = loaded.awaits_choice();
     let raw = pair(left, right);

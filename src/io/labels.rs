@@ -56,6 +56,13 @@ impl Labels {
         Some(self.timing?.number(time.saturating_sub(self.zero)))
     }
 
+    /// Returns the time code that is known, and the time of its frame.
+    pub(crate) fn first_code(&self) -> Option<CodeAt> {
+        let (code, number) = self.timecode?;
+        let own = self.timing.map_or(Duration::ZERO, |timing| timing.time(number));
+        Some(CodeAt { code, time: self.zero + own })
+    }
+
     /// Returns the time code of a pair with this time.
     pub fn timecode(&self, time: Duration) -> Option<Timecode> {
         let (first, number) = self.timecode?;
@@ -65,6 +72,13 @@ impl Labels {
         };
         first.plus(frames)
     }
+}
+
+/// A time code, and the time of the frame that has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CodeAt {
+    pub(crate) code: Timecode,
+    pub(crate) time: Duration,
 }
 
 /// Time code of a frame (SMPTE ST 12-1).
@@ -105,8 +119,32 @@ impl Timecode {
         f64::from(self.rate[0]) / f64::from(self.rate[1])
     }
 
+    /// Returns the seconds from `other` to this code; at most half a day, because codes count from midnight.
+    pub(crate) fn seconds_after(&self, other: Self) -> f64 {
+        const DAY: f64 = 86_400.0;
+        let since_midnight = |code: &Self| {
+            let frames = code.valid().map_or(0, |code| code.frames_since_daily_jam());
+            frames as f64 / code.rate()
+        };
+        let seconds = since_midnight(self) - since_midnight(&other);
+        seconds - (seconds / DAY).round() * DAY
+    }
+
     /// Returns the time code this many frames later.
     fn plus(&self, frames: i64) -> Option<Self> {
+        let mut code = self.valid()?;
+        code.add_frames(frames);
+        let part = |part: u32| u8::try_from(part).ok();
+        Some(Self {
+            hours: part(code.hours())?,
+            minutes: part(code.minutes())?,
+            seconds: part(code.seconds())?,
+            frames: part(code.frames())?,
+            ..*self
+        })
+    }
+
+    fn valid(&self) -> Option<gst_video::ValidVideoTimeCode> {
         let [numerator, denominator] = self.rate;
         if denominator <= 0 || !(1..=1000).contains(&(numerator / denominator)) {
             return None;
@@ -125,16 +163,7 @@ impl Timecode {
             self.frames.into(),
             0,
         );
-        let mut code = code.ok()?;
-        code.add_frames(frames);
-        let part = |part: u32| u8::try_from(part).ok();
-        Some(Self {
-            hours: part(code.hours())?,
-            minutes: part(code.minutes())?,
-            seconds: part(code.seconds())?,
-            frames: part(code.frames())?,
-            ..*self
-        })
+        code.ok()
     }
 }
 
@@ -288,6 +317,19 @@ mod tests {
         // Codes 00 and 01 of a minute are left out.
         assert_eq!([0.0, 1.0].map(told), ["00:00:59;29", "00:01:00;02"]);
         assert_eq!(Labels::default().timecode(zero), None);
+    }
+
+    #[test]
+    fn the_seconds_between_two_codes_are_counted_across_midnight() {
+        gst::init().unwrap();
+        let after = |code_: &str, other: &str, rate, drop| {
+            code(code_, rate, drop).seconds_after(code(other, rate, drop))
+        };
+        let close = |seconds: f64, right: f64| assert!((seconds - right).abs() < 1e-6, "{seconds}");
+        close(after("1:0:0:5", "1:0:0:0", [30, 1], false), 5.0 / 30.0);
+        close(after("1:0:0:0", "1:0:0:5", NTSC, false), -5.0 * 1001.0 / 30_000.0);
+        close(after("0:1:0:2", "0:0:59:29", NTSC, true), 1001.0 / 30_000.0);
+        close(after("0:0:0:10", "23:59:59:20", [25, 1], false), 15.0 / 25.0);
     }
 
     /// A box of this kind around a content.

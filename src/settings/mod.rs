@@ -140,6 +140,12 @@ impl Schema for Settings {
     const RIG_DEFAULTS: &'static [(&'static str, &'static str, &'static str)] =
         &[("output", "frame_prefix", "{rig}_")];
 
+    const INSTEAD: &'static [(&'static str, &'static str, &'static str)] = &[(
+        "source",
+        "frames",
+        "numbers of pairs are given by the flag `--frames` only; `start_s` and `duration_s` name a part by its times",
+    )];
+
     fn matching(&self) -> &Matching {
         &self.matching
     }

@@ -22,6 +22,8 @@ fn unknown_names_get_the_nearest_and_all() {
     ));
     let other = schema::check_key::<Settings>("engine", "median").err().unwrap();
     assert!(other.contains("in [engine]; did you mean [matching]? keys: cores, "), "{other}");
+    let flag = schema::check_key::<Settings>("source", "frames").err().unwrap();
+    assert!(flag.contains("by the flag `--frames` only; `start_s`"), "{flag}");
     let strange = schema::check_key::<Settings>("log", "resolution").err().unwrap();
     assert_eq!(strange, "unknown key `resolution` in [log]; keys: filter, format, time");
 }

@@ -42,6 +42,24 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 #[test]
+fn pictures_that_count_from_different_numbers_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pictures(folder.path(), 3);
+    let right = |number: u64| folder.path().join(format!("r/{number:06}.png"));
+    (0..3).rev().for_each(|number| std::fs::rename(right(number), right(number + 1)).unwrap());
+    let views = ["--left", "l/%06d.png", "--right", "r/%06d.png"];
+    let run_with = |more: &[&str]| {
+        let arguments = with_statistics(&[&views, more].concat());
+        let (status, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(status, 0, "{stderr}");
+        let statistics: Value = serde_json::from_str(&stdout).unwrap();
+        (statistics["pairs"].as_u64(), stderr.contains("begin at 0 (left) and 1 (right)"))
+    };
+    assert_eq!(run_with(&[]), (Some(2), true));
+    assert_eq!(run_with(&["--set", "source.pair_by=index"]), (Some(3), false));
+}
+
+#[test]
 fn no_output_is_what_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

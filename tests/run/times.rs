@@ -102,6 +102,21 @@ fn recordings_that_begin_apart_are_told_and_shifted() {
     );
 }
 
+#[test]
+fn views_that_drift_are_told_with_their_rates_in_any_part() {
+    let folder = tempfile::tempdir().unwrap();
+    write_view(folder.path(), Eye::Left, &from(1.0, 60));
+    let slower: Vec<_> = (0..58).map(|n| (n, 1.0 + f64::from(n) / 29.0)).collect();
+    write_view(folder.path(), Eye::Right, &slower);
+    // A pair lies up to half a frame apart after half a second; within a tenth of one, less than a quarter.
+    for (part, is_far) in [(&["--frames", "10..20"][..], true), (&["--frames", "0..4"], false)] {
+        let (_, stderr) = run_both(folder.path(), part);
+        assert_eq!(stderr.contains("the views of a pair are often"), is_far, "{stderr}");
+        let rates = "the left view has 30 frames a second and the right one 2";
+        assert_eq!(stderr.matches(rates).count(), usize::from(is_far), "{stderr}");
+    }
+}
+
 /// A camera that sways up and down; the right view was started 9 frames earlier.
 #[test]
 fn the_offset_of_two_recordings_is_found_from_their_pictures() {

@@ -23,6 +23,9 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
     /// Section, key and value of texts that differ between rigs if nothing else is said.
     const RIG_DEFAULTS: &'static [(&'static str, &'static str, &'static str)] = &[];
 
+    /// Sections and keys that do not exist, and what to give instead.
+    const INSTEAD: &'static [(&'static str, &'static str, &'static str)] = &[];
+
     fn matching(&self) -> &Matching;
 
     /// Checks that the values fit together; an error names the section.
@@ -137,6 +140,10 @@ pub fn check_key<S: Schema>(section: &str, key: &str) -> Result<&'static Row, Va
     check_section::<S>(section)?;
     if let Some(row) = row::<S>(section, key) {
         return Ok(row);
+    }
+    let instead = S::INSTEAD.iter().find(|(home, known, _)| (*home, *known) == (section, key));
+    if let Some((.., instead)) = instead {
+        return Err(format!("unknown key `{key}` in [{section}]: {instead}"));
     }
     let meant = if let Some(near) = nearest(key, keys::<S>(section)) {
         format!("; did you mean `{near}`?")

@@ -9,6 +9,8 @@ use anyhow::{Result, bail};
 
 use super::interface::{Place, Source, SourceCounts, SourceInfo};
 use super::live::LiveState;
+use super::pairing::UNKNOWN_PERIOD;
+use super::pairing::skew::SkewCheck;
 use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
 
@@ -92,6 +94,7 @@ pub struct Excerpt {
     skipped: u64,
     /// Time and number of the last pair, also of one that was left out.
     last: Option<(Duration, u64)>,
+    skew: SkewCheck,
 }
 
 impl Excerpt {
@@ -120,7 +123,8 @@ impl Excerpt {
         };
         let is_there = from == Place::Pair(0);
         let part = part.clone();
-        Ok(Box::new(Self { source, info, part, pairs, from, is_there, skipped: 0, last: None }))
+        let (skipped, last, skew) = (0, None, SkewCheck::default());
+        Ok(Box::new(Self { source, info, part, pairs, from, is_there, skipped, last, skew }))
     }
 
     fn length(&self) -> Duration {
@@ -153,9 +157,12 @@ impl Source for Excerpt {
         let begin = self.info.begin.saturating_add(self.part.start);
         let end = self.part.duration.map(|duration| begin.saturating_add(duration));
         let Frames { first, end: end_number, .. } = self.part.frames;
+        let period =
+            self.info.rate.map_or(UNKNOWN_PERIOD, |rate| Duration::from_secs_f64(1.0 / rate));
         let (from, skipped, last) = (self.from, &mut self.skipped, &mut self.last);
+        let skew = &mut self.skew;
         let (mut is_empty, mut is_behind) = (true, false);
-        self.source.run(stop, &mut |pair, counts| {
+        let result = self.source.run(stop, &mut |pair, counts| {
             let (time, number) = (pair.timestamp, pair.sequence);
             *last = Some((time, number));
             let is_early = match from {
@@ -173,8 +180,11 @@ impl Source for Excerpt {
                 return ControlFlow::Break(());
             }
             is_empty = false;
+            tell(pair.skew_ns.and_then(|ns| skew.note(ns, period)));
             emit(pair, less(counts, *skipped))
-        })?;
+        });
+        tell(self.skew.finish(period));
+        result?;
         let is_first = self.skipped == self.source.counts().pairs;
         if is_empty && is_first && !self.part.is_whole() && !stop.is_set() {
             let SourceInfo { description, .. } = &self.info;
@@ -206,6 +216,12 @@ impl Source for Excerpt {
 
     fn live_state(&self) -> Option<Arc<LiveState>> {
         self.source.live_state()
+    }
+}
+
+fn tell(warning: Option<String>) {
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
     }
 }
 

@@ -167,6 +167,9 @@ impl Pictures {
             left.pattern,
             right.pattern
         );
+        if let Some(warning) = out_of_step(left, right) {
+            tracing::warn!("{warning}");
+        }
         left.count();
         right.count();
         Ok(())
@@ -207,6 +210,43 @@ impl Pictures {
             _ => "none".to_owned(),
         }
     }
+}
+
+/// Returns a warning if the numbers of the right view are those of the left one plus a constant: they may count from
+/// different numbers.
+pub(super) fn shifted(left: &Pictures, right: &Pictures) -> Option<String> {
+    let (count, first) = (left.files.len(), (left.numbers().next()?, right.numbers().next()?));
+    let shift = i128::from(first.1) - i128::from(first.0);
+    let is_shifted = shift != 0
+        && count == right.files.len()
+        && left.numbers().zip(right.numbers()).all(|(l, r)| i128::from(r) - i128::from(l) == shift);
+    is_shifted.then(|| {
+        format!(
+            "the numbers of the pictures begin at {} (left) and {} (right), and both views have {count}: if these \
+             belong together in their order, `--set source.pair_by=index` pairs them so",
+            first.0, first.1
+        )
+    })
+}
+
+/// Returns a warning if views that are paired in order have overlapping numbers that are more than half a step apart, such
+/// as times of which one view lacks the first ones.
+fn out_of_step(left: &Pictures, right: &Pictures) -> Option<String> {
+    let ends = |view: &Pictures| Some((view.numbers().next()?, view.numbers().last()?));
+    let ((begin, end), (other_begin, other_end)) = (ends(left)?, ends(right)?);
+    let mut apart: Vec<u64> =
+        left.numbers().zip(right.numbers()).map(|(l, r)| l.abs_diff(r)).collect();
+    apart.sort_unstable();
+    let step = (end - begin) as f64 / (apart.len() - 1).max(1) as f64;
+    let steps = apart[apart.len() / 2] as f64 / step;
+    (begin < other_end && other_begin < end && steps > 0.5).then(|| {
+        format!(
+            "{} and {} have no number in common, so their pictures are paired in order; by the numbers these are \
+             {steps:.1} pictures apart: if the numbers are times, remove the first and last pictures that only one \
+             view has",
+            left.pattern, right.pattern
+        )
+    })
 }
 
 /// Returns a remark on the images in `folder`, to be appended to an error about missing ones.
@@ -350,6 +390,38 @@ mod tests {
         assert!(error.contains("x*.png") && error.contains("pictures that are there"), "{error}");
         let error = find("*").unwrap_err().to_string();
         assert!(error.contains("v.mp4 is no picture"), "{error}");
+    }
+
+    #[test]
+    fn views_that_count_from_different_numbers_are_told() {
+        let told = |left: &[u64], right: &[u64]| shifted(&pictures(left), &pictures(right));
+        let warning = told(&[0, 1, 2, 4], &[1, 2, 3, 5]).unwrap();
+        assert!(warning.contains("begin at 0 (left) and 1 (right), and both views have 4"));
+        assert!(told(&[100, 110, 120], &[90, 100, 110]).is_some());
+        // One view has other gaps, more images, or the same numbers.
+        for (left, right) in [
+            (&[0, 1, 2, 4][..], &[1, 2, 4, 5][..]),
+            (&[0, 1, 2], &[1, 2]),
+            (&[1, 2, 3], &[1, 2, 3]),
+            (&[1, 2, 4], &[1, 2, 3]),
+        ] {
+            assert_eq!(told(left, right), None);
+        }
+    }
+
+    #[test]
+    fn times_in_names_that_contradict_the_order_are_told() {
+        let told = |left: &[u64], right: &[u64]| out_of_step(&pictures(left), &pictures(right));
+        let (first, step) = (1_403_636_579_763_555_584, 50_000_000);
+        let times = |from: u64, late: u64| {
+            (from..from + 8).map(|n| first + n * step + late + n % 2 * 1000).collect::<Vec<_>>()
+        };
+        let warning = told(&times(0, 0), &times(3, 7000)).unwrap();
+        assert!(warning.contains("3.0 pictures apart"), "{warning}");
+        assert_eq!(told(&times(0, 0), &times(0, 7000)), None);
+        // Other numbers altogether.
+        assert_eq!(told(&[0, 1, 2], &[100, 101, 102]), None);
+        assert_eq!(told(&[3], &[4]), None);
     }
 
     #[test]

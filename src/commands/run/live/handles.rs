@@ -104,7 +104,10 @@ impl Handles {
             return Ok(format!("the source has ended after {matched} pairs"));
         }
         if !self.info.live || since < self.loaded().settings.metrics.unhealthy() {
-            return Ok(format!("{matched} pairs, the last one {:.1} s ago", since.as_secs_f64()));
+            let trouble = self.live.as_ref().and_then(|live| live.trouble());
+            let trouble = trouble.map_or_else(String::new, |trouble| format!("; {trouble}"));
+            let ago = since.as_secs_f64();
+            return Ok(format!("{matched} pairs, the last one {ago:.1} s ago{trouble}"));
         }
         let pairs = self.progress.pairs.load(Ordering::Relaxed);
         let [left, right] = self.progress.frames();

@@ -12,7 +12,7 @@ use anyhow::Context;
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
 use crate::commands::run::live::service::Watchdog;
-use crate::observe::duplicate::find_duplicate;
+use crate::observe::duplicate::{Stretches, Turn, find_duplicate};
 use crate::observe::range::Spare;
 use crate::observe::told::{Check, Warnings};
 use crate::settings::Loaded;
@@ -194,17 +194,27 @@ impl Source for FirstPairs {
     }
 }
 
-/// A source that compares the two views of its first pairs: both inputs may be the same stream.
+/// A source that compares the two views of each pair: both inputs may be, or become, one stream.
 pub struct Compared {
     source: Box<dyn Source>,
     warnings: Warnings,
-    same: usize,
-    done: bool,
+    stretches: Stretches,
 }
 
 impl Compared {
     pub fn new(source: Box<dyn Source>, warnings: Warnings) -> Self {
-        Self { source, warnings, same: 0, done: false }
+        Self { source, warnings, stretches: Stretches::default() }
+    }
+}
+
+fn tell(warnings: &Warnings, turn: Option<Turn>) {
+    match turn {
+        Some(Turn::Begins(text)) => warnings.warn(Check::SameImage, text),
+        Some(Turn::Ends(text)) => {
+            tracing::info!("{text}");
+            warnings.renew(Check::SameImage, None);
+        }
+        None => {}
     }
 }
 
@@ -218,26 +228,13 @@ impl Source for Compared {
         stop: &Switch,
         emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
     ) -> anyhow::Result<()> {
-        let Self { source, warnings, same, done } = self;
-        let mut last = None;
+        let Self { source, warnings, stretches } = self;
         let result = source.run(stop, &mut |pair, counts| {
-            if !*done {
-                last = find_duplicate(&pair.left, &pair.right);
-                (*same, *done) = match last {
-                    Some(_) => (*same + 1, *same + 1 == FIRST),
-                    None => (0, true),
-                };
-                if let Some(duplicate) = last.filter(|_| *done) {
-                    warnings.warn(Check::SameImage, duplicate.to_string());
-                }
-            }
+            let found = find_duplicate(&pair.left, &pair.right);
+            tell(warnings, stretches.note(found, pair.timestamp));
             emit(pair, counts)
         });
-        // The stream was shorter than that.
-        if let Some(duplicate) = last.filter(|_| !*done) {
-            warnings.warn(Check::SameImage, duplicate.to_string());
-            *done = true;
-        }
+        tell(warnings, stretches.finish());
         result
     }
 
@@ -328,18 +325,18 @@ mod tests {
     }
 
     #[test]
-    fn one_picture_in_all_of_the_first_pairs_is_noticed() {
+    fn pairs_of_one_picture_are_noticed() {
         let noticed = |pairs, other| {
             let info = demo(0).info().clone();
             let warnings = Warnings::default();
             let mut source = Compared::new(Box::new(Twins(info, pairs, other)), warnings.clone());
             source.run(&Switch::default(), &mut |_, _| ControlFlow::Continue(())).unwrap();
-            (warnings.all().len() == 1, source.done)
+            warnings.all().iter().map(|told| (told.count, told.stands)).collect::<Vec<_>>()
         };
-        assert_eq!(noticed(2, None), (true, true));
-        assert_eq!(noticed(9, None), (true, true));
-        assert_eq!(noticed(9, Some(6)), (true, true));
-        assert_eq!(noticed(9, Some(3)), (false, true));
-        assert_eq!(noticed(0, None), (false, false));
+        assert_eq!(noticed(2, None), [(1, true)]);
+        assert_eq!(noticed(9, Some(6)), [(1, true)]);
+        assert_eq!(noticed(9, Some(3)), [(1, true)]);
+        assert_eq!(noticed(5, Some(3)), []);
+        assert_eq!(noticed(0, None), []);
     }
 }

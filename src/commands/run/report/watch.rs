@@ -133,7 +133,7 @@ impl Banners {
                 banners.extend(fate.follow(now, live.eye(eye).summary().lost, &name));
             }
             let lost = self.eyes.iter().any(|fate| matches!(fate, Fate::LostSince(_)));
-            let sync = live.synchronisation().trouble().map(str::to_owned);
+            let sync = live.trouble();
             // A lost camera leaves the other one without partners.
             banners.extend(sync.filter(|_| !lost).map(trouble));
         }
@@ -183,13 +183,13 @@ mod tests {
             all.into_iter().map(|banner| (banner.text, banner.trouble)).collect()
         };
         assert_eq!(told(0.0), []);
-        live.eye(Eye::Right).note_lost();
+        live.eye(Eye::Right).note_lost(start);
         assert_eq!(told(1.0), [("right camera lost, trying again (for 0 s)".into(), true)]);
         assert_eq!(told(13.4), [("right camera lost, trying again (for 12 s)".into(), true)]);
-        live.eye(Eye::Left).note_lost();
+        live.eye(Eye::Left).note_lost(start);
         assert_eq!(told(14.0).len(), 2);
-        live.eye(Eye::Right).note_back(Duration::from_secs(13));
-        live.eye(Eye::Left).note_back(Duration::from_secs(1));
+        live.eye(Eye::Right).note_back();
+        live.eye(Eye::Left).note_back();
         let back = [
             ("left camera back after 1 s".into(), false),
             ("right camera back after 14 s".into(), false),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn rows_and_one_stream_have_their_words() {
         let live = LiveState::default();
-        live.eye(Eye::Left).note_lost();
+        live.eye(Eye::Left).note_lost(Instant::now());
         let mut banners = Banners::default();
         let all = banners.now(Instant::now(), Some(&live), Some("rows 3.2 px".into()), true);
         let texts: Vec<_> = all.iter().map(|banner| banner.text.as_str()).collect();

@@ -5,6 +5,8 @@
 
 mod access_units;
 mod appsink;
+mod arrivals;
+mod beginnings;
 mod camera;
 mod camera_pools;
 mod ending;

@@ -171,7 +171,7 @@ impl ReconnectingStream {
     /// Closes a lost stream and starts to search for it.
     fn lose(&mut self, reason: &str) {
         tracing::warn!("{} lost: {reason}; trying again", self.who);
-        self.recipe.state.note_lost();
+        self.recipe.state.note_lost(self.last_picture);
         let pause = self.backoff.after(self.since.elapsed());
         let link = Link::Failed(format!("{}: {reason}", self.who));
         if let Link::Up(old) = std::mem::replace(&mut self.link, link) {
@@ -238,7 +238,7 @@ impl ReconnectingStream {
             Ok(stream) => {
                 let away = self.last_picture.elapsed();
                 tracing::info!("{who} is back after {:.1} s", away.as_secs_f64());
-                self.recipe.state.note_back(away);
+                self.recipe.state.note_back();
                 self.returned = true;
                 self.other_size = None;
                 self.since = Instant::now();

@@ -19,6 +19,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::appsink::{Format, Frame, Shared};
+use super::arrivals::Arrivals;
 use super::camera_pools::CameraPools;
 use super::input::Input;
 use super::live_times::LiveTimes;
@@ -98,6 +99,8 @@ pub(super) struct InputStream {
     pub(super) is_moved: bool,
     /// If set, times are the times of arrival relative to this.
     by_arrival: Option<Instant>,
+    /// Evens out these.
+    arrivals: Arrivals,
     /// Zero of a live stream's times.
     zero: Option<Instant>,
     /// Check of a live stream's times.
@@ -260,7 +263,11 @@ impl InputStream {
         let Some(mut frame) = self.first.pop_front() else { return Received::End };
         self.taken += 1;
         let time = self.time(&frame);
+        let own = frame.times.running.map(Duration::from);
         frame.timestamp = match self.live {
+            true if self.by_arrival.is_some() => {
+                time.map(|arrived| self.arrivals.even_out(arrived, own))
+            }
             true => time.and_then(|time| self.check_live_time(time, frame.arrived)),
             false => self.check_recorded_time(time),
         };

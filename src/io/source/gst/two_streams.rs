@@ -9,6 +9,7 @@ use anyhow::{bail, ensure};
 use gstreamer as gst;
 
 use super::appsink::Frame;
+use super::beginnings::{self, tell};
 use super::camera;
 use super::ending::check_ending;
 use super::find_offset::find_offset;
@@ -20,19 +21,15 @@ use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
 use crate::labels::{Labels, Timing};
 use crate::source::live::LiveState;
+use crate::source::pairing::rates::RateCheck;
 use crate::source::pairing::sender_clocks::{Change, SenderClocks};
-use crate::source::pairing::skew::SkewCheck;
 use crate::source::pairing::synchronisation::Remark;
 use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::spec::StreamSpec;
-use crate::source::{Place, Source, SourceCounts, SourceInfo, pictures, v4l2};
+use crate::source::{Place, Source, SourceCounts, SourceInfo, v4l2};
 use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, EyeFrame, StereoPair};
 use stereod_core::picture::orientation;
-
-/// Recordings that begin further apart than this part of a frame may have been cut or started
-/// separately.
-const MOST_OF_A_FRAME: f64 = 0.75;
 
 /// Part of a recording's frames that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
@@ -45,9 +42,9 @@ pub(super) fn open(
 ) -> anyhow::Result<Box<dyn Source>> {
     let inputs = camera::inputs([left, right], ViewLayout::Whole, options)?;
     let description = description(&inputs);
-    let (timings, common) = timings(&inputs, options)?;
+    let (timings, common) = beginnings::timings(&inputs, options)?;
     let [left, right] = &inputs;
-    let left_input = left.clone();
+    let named = inputs.clone();
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
         Offset::Auto => find_offset([left, right], timings, options)?,
@@ -60,14 +57,13 @@ pub(super) fn open(
     let streams = start(inputs, timings, zero, &state, options)?;
     let delay = |ns: i64| Duration::from_nanos(ns.max(0) as u64);
     let delays = [delay(offset.saturating_neg()), delay(offset)];
+    let labels = [0, 1].map(|eye: usize| {
+        let stream = &streams[eye];
+        named[eye].labels(timings[eye], stream.rate(), stream.begin_time(), delays[eye])
+    });
     let info = SourceInfo {
         description,
-        labels: left_input.labels(
-            timings[0],
-            streams[0].rate(),
-            streams[0].begin_time(),
-            delays[0],
-        ),
+        labels: labels[0],
         pairs: common.or_else(|| expected_pairs(&streams)),
         cameras: cameras.into_iter().flatten().collect(),
         ..info(&streams)
@@ -86,6 +82,13 @@ pub(super) fn open(
         );
     }
     state.synchronisation().claim(rates[0], rates[1]);
+    let lengths = streams.each_ref().map(ReconnectingStream::length);
+    let period = info.rate.map_or(UNKNOWN_PERIOD, period_of);
+    let (has_codes, warning) = match by != PairBy::Index && offset == 0 {
+        true => beginnings::compare_codes(labels, lengths, period),
+        false => (false, None),
+    };
+    tell(warning);
     Ok(Box::new(TwoStreams {
         info,
         streams,
@@ -93,15 +96,15 @@ pub(super) fn open(
         state,
         by_number: options.pair_by == PairBy::Index,
         by_arrival,
-        clocks: SenderClocks::default(),
+        clocks: SenderClocks::new(offset),
         delays,
         first: [None; 2],
         is_moved: false,
         tolerance: options.tolerance,
-        // The frames' numbers show the start of each view.
-        is_begin_told: offset != 0 || numbered,
+        // Numbers and time codes show the start of each view.
+        is_begin_told: offset != 0 || numbered || has_codes,
         restarts: 0,
-        skew: SkewCheck::default(),
+        rates: RateCheck::new(rates),
         done: false,
         _exposure: exposure,
     }))
@@ -139,31 +142,6 @@ fn description(inputs: &[Input; 2]) -> String {
         true => inputs.each_ref().map(Input::name).join(" + "),
         false => short.join(" + "),
     }
-}
-
-/// Returns the timings of image files, and the number of pairs if their numbers pair them. Numbers of two patterns
-/// share a scale; a pattern next to a video starts at its own first number.
-fn timings(
-    inputs: &[Input; 2],
-    options: &GstOptions,
-) -> anyhow::Result<([Option<Timing>; 2], Option<u64>)> {
-    let [Input::Pictures(left), Input::Pictures(right)] = inputs else {
-        let own = inputs.each_ref().map(|input| input.own_timing(options.picture_rate));
-        return Ok((own, None));
-    };
-    let numbers: HashSet<u64> = left.numbers().collect();
-    let shared = right.numbers().filter(|number| numbers.contains(number)).count();
-    ensure!(
-        shared > 0 || options.pair_by == PairBy::Index,
-        "{} and {} have no number in common ({} and {}): the views of a pair must have the same number, \
-         or be paired by index",
-        left.pattern,
-        right.pattern,
-        left.range(),
-        right.range()
-    );
-    let common = (options.pair_by != PairBy::Index).then_some(shared as u64);
-    Ok(([Some(pictures::timing(&[left, right], options.picture_rate)); 2], common))
 }
 
 /// Returns the properties of both streams.
@@ -214,12 +192,6 @@ fn expected_pairs(streams: &[ReconnectingStream; 2]) -> Option<u64> {
     Some((seconds(left)?.min(seconds(right)?) * rate).round() as u64)
 }
 
-/// Formats the offset in milliseconds that makes the first frames a pair, as the flag takes it.
-fn in_ms(left: Duration, right: Duration) -> String {
-    let ms = (left.as_secs_f64() - right.as_secs_f64()) * 1e3;
-    format!("{ms:.1}").trim_end_matches(".0").to_owned()
-}
-
 /// A stream for each view.
 struct TwoStreams {
     info: SourceInfo,
@@ -246,7 +218,7 @@ struct TwoStreams {
     /// Number of restarts of the pairing that have been reported.
     restarts: u64,
     /// Check of a recording; live streams have the remarks on their synchronisation.
-    skew: SkewCheck,
+    rates: RateCheck,
     done: bool,
     /// Copies the exposure for as long as the streams live.
     _exposure: Option<v4l2::Following>,
@@ -259,16 +231,17 @@ impl TwoStreams {
         let index = stream.index();
         match stream.receive(wait) {
             Received::Frame(frame) => {
-                let frame = *frame;
+                let mut frame = *frame;
+                let delay = self.delays[eye];
+                frame.timestamp = frame.timestamp.map(|time| time.saturating_add(delay));
                 let (timestamp, arrived) = self.time_by_sender(eye, &frame);
                 let Views::One(image) = frame.views else {
                     // A stream of one view has no second one.
                     return false;
                 };
-                let timestamp = timestamp.map(|time| time.saturating_add(self.delays[eye]));
                 self.first[eye] = self.first[eye].or(timestamp);
-                if let (true, Some(time)) = (self.info.live && !self.by_arrival, timestamp) {
-                    self.state.synchronisation().note_frame(Eye::BOTH[eye], time);
+                if let Some(time) = timestamp {
+                    self.note_time(Eye::BOTH[eye], time);
                 }
                 self.pairer.push(Eye::BOTH[eye], EyeFrame { image, timestamp, index, arrived });
                 false
@@ -278,6 +251,15 @@ impl TwoStreams {
                 true
             }
             Received::Nothing => false,
+        }
+    }
+
+    /// Notes the time of a frame for the checks of rates and synchronisation.
+    fn note_time(&mut self, eye: Eye, time: Duration) {
+        if self.info.live {
+            self.state.synchronisation().note_frame(eye, time);
+        } else if !self.by_number {
+            tell(self.rates.note(eye, time));
         }
     }
 
@@ -368,42 +350,25 @@ impl TwoStreams {
         {
             return;
         }
-        let apart = left.abs_diff(right);
-        let period = self.period();
-        if apart.as_secs_f64() < MOST_OF_A_FRAME * period.as_secs_f64() {
-            return;
-        }
-        let (earlier, later) =
-            if left < right { (Eye::Left, Eye::Right) } else { (Eye::Right, Eye::Left) };
-        tracing::warn!(
-            "the {later} recording's first picture is {:.1} ms ({:.1} frames) later than the {earlier} one's, by \
-             their times; if both show the same moment, give `--offset {}` (`--offset auto` finds it from the \
-             pictures)",
-            apart.as_secs_f64() * 1e3,
-            apart.as_secs_f64() / period.as_secs_f64(),
-            in_ms(left, right)
-        );
+        tell(beginnings::apart(left, right, self.period()));
     }
 
-    /// Checks the pairs after both views have ended.
-    fn judge_pairs(&mut self) -> anyhow::Result<()> {
-        let period = self.period();
-        if let Some(warning) = self.skew.finish(period) {
-            tracing::warn!("{warning}");
-        }
+    /// Checks the pairs after both views have ended, or no more pairs are wanted.
+    fn judge_pairs(&mut self, has_ended: bool) -> anyhow::Result<()> {
+        tell(self.rates.finish());
         let SourceCounts { left, right, pairs, .. } = self.counts();
         let Some(tolerance) = self.pairer.tolerance().map(|time| time.as_secs_f64() * 1e3) else {
             return Ok(());
         };
         const BY_NUMBER: &str = "`--set source.pair_by=index` pairs by number";
-        if pairs == 0 && left > 0 && right > 0 {
+        if has_ended && pairs == 0 && left > 0 && right > 0 {
             let cure = match self.first {
                 [Some(left), Some(right)] => format!(
                     "the left one's begin at {:.3} s and the right one's at {:.3} s; if these show the same \
                      moment, give `--offset {}` (`--offset auto` finds it from the pictures)",
                     left.as_secs_f64(),
                     right.as_secs_f64(),
-                    in_ms(left, right)
+                    beginnings::in_ms(left, right)
                 ),
                 _ => "one view's have no times".to_owned(),
             };
@@ -509,21 +474,12 @@ impl TwoStreams {
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(self.delays[0]);
             self.tell_of_times();
-            if let Some(skew_ns) = pair.skew_ns {
-                self.note_skew(skew_ns);
+            if self.info.live {
+                self.state.synchronisation().note_pair(pair.skew_ns);
             }
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
-    }
-
-    /// Notes the difference of a pair's times.
-    fn note_skew(&mut self, skew_ns: i64) {
-        if self.info.live {
-            self.state.synchronisation().note_pair(skew_ns);
-        } else if let Some(warning) = self.skew.note(skew_ns, self.period()) {
-            tracing::warn!("{warning}");
-        }
     }
 }
 
@@ -546,7 +502,7 @@ impl Source for TwoStreams {
         let finished = self.pair_all(stop, emit);
         let result = if finished { check_ending(&self.streams) } else { Ok(()) };
         self.streams.iter_mut().for_each(ReconnectingStream::close);
-        if finished && result.is_ok() { self.judge_pairs() } else { result }
+        result.and_then(|()| self.judge_pairs(finished))
     }
 
     fn seek(&mut self, place: Place) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@
 
 pub mod pace;
 mod phase;
+pub mod rates;
 pub mod sender_clocks;
 mod side;
 pub mod skew;

@@ -4,6 +4,9 @@
 //! times as soon as both views have them by clocks of one kind that agree, because times of arrival contain
 //! the network delay of each view.
 //!
+//! A difference of the clocks looks like one of the delays. In a local network delays differ by a fraction of a frame,
+//! so a larger difference is told and not followed: it would make pairs of different moments.
+//!
 //! Both views' times are moved to the host's clock by one line. It follows the view with the shorter delay,
 //! because no frame arrives before its capture. [`SenderClocks`] is pure: it has no clock of its own.
 
@@ -16,10 +19,11 @@ use stereod_core::frame::Eye;
 /// Number of frames for one estimate of a view's delay.
 const WINDOW: u32 = 16;
 
-/// Largest difference of the views' delays at which their clocks are taken to agree, in nanoseconds ...
+/// Largest difference of the views' delays at which their clocks may agree, in nanoseconds; half a frame if that is
+/// shorter. Twice as much ends an agreement.
 const NEAR: i64 = 250_000_000;
 
-/// ... and the difference above which they no longer are, or a frame's time is wrong.
+/// Distance from its arrival at which a frame's time is wrong.
 const FAR: i64 = 2 * NEAR;
 
 /// Time over which the line to the host's clock corrects an error, in nanoseconds, and its largest slope:
@@ -60,8 +64,9 @@ pub enum Change {
     /// The senders' clock from now on. Right frames take this many nanoseconds longer to arrive than left
     /// ones.
     BySender { clock: Clock, right_later: i64 },
-    /// Arrival, because the clocks differ by about this many nanoseconds.
-    Apart { clock: Clock, by: i64 },
+    /// Arrival, because right frames seem to take this many nanoseconds longer to arrive, or the clocks differ by it.
+    /// `offset` was added to the right times.
+    Apart { clock: Clock, right_later: i64, period: i64, offset: i64 },
     /// Arrival, because the clocks are of different kinds.
     Unlike { left: Clock, right: Clock },
 }
@@ -82,13 +87,27 @@ impl fmt::Display for Change {
                     right_later.unsigned_abs() as f64 * 1e-6
                 )
             }
-            Change::Apart { clock, by } => write!(
-                f,
-                "the cameras' {} clocks differ by about {}, so frames are paired by arrival, which includes each \
-                 camera's network delay; give both cameras the same time server",
-                clock.name(),
-                in_words(by.unsigned_abs())
-            ),
+            Change::Apart { clock, right_later, period, offset } => {
+                let by = right_later.unsigned_abs();
+                write!(
+                    f,
+                    "the cameras' {} clocks differ by about {} ({:.1} frames): the right one is {}. So frames are \
+                     paired by arrival, which includes each camera's network delay; give both cameras the same time \
+                     server",
+                    clock.name(),
+                    in_words(by),
+                    by as f64 / period.max(1) as f64,
+                    if right_later < 0 { "ahead" } else { "behind" }
+                )?;
+                match by <= NEAR as u64 {
+                    true => write!(
+                        f,
+                        ". If instead the network delays one view by that, give `--offset {:.1}`",
+                        (offset - right_later) as f64 * 1e-6
+                    ),
+                    false => Ok(()),
+                }
+            }
             Change::Unlike { left, right } => write!(
                 f,
                 "the left camera tells its times by {} and the right one by {}, so frames are paired by arrival, \
@@ -109,9 +128,12 @@ impl Clock {
     }
 }
 
-/// Formats a time in a unit that fits: "0.7 s", "3.2 hours", "126.0 years".
+/// Formats a time in a unit that fits: "66.7 ms", "2.9 s", "3.2 hours", "126.0 years".
 fn in_words(ns: u64) -> String {
     let seconds = ns as f64 * 1e-9;
+    if seconds < 1.0 {
+        return format!("{:.1} ms", seconds * 1e3);
+    }
     let units = [(31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "hours")];
     let unit = units.into_iter().find(|(unit, _)| seconds >= 2.0 * unit);
     let (unit, name) = unit.unwrap_or((1.0, "s"));
@@ -121,6 +143,8 @@ fn in_words(ns: u64) -> String {
 #[derive(Debug, Default)]
 pub struct SenderClocks {
     views: [View; 2],
+    /// Nanoseconds that were added to the right times of arrival, for a known delay.
+    offset: i64,
     line: Option<Line>,
     /// True if a difference of the clocks has been told since they agreed.
     is_told: bool,
@@ -132,6 +156,9 @@ struct View {
     /// Frames of this window, and their least lag.
     frames: u32,
     least: i64,
+    /// Sender's time of the window's first frame, and the frame period of the last window.
+    begin: i64,
+    period: Option<i64>,
     /// Lag of the last window: time of arrival less the sender's time, in nanoseconds.
     lag: Option<i64>,
     /// Time from the capture of a frame, by the line, to its arrival.
@@ -155,6 +182,11 @@ impl Line {
 }
 
 impl SenderClocks {
+    /// Creates clocks without times. `offset`: nanoseconds that are added to the right times of arrival.
+    pub fn new(offset: i64) -> Self {
+        Self { offset, ..Self::default() }
+    }
+
     /// Returns the time of a frame to pair by, and a change of the clock that begins with it. `arrived` is
     /// its time by the host's clock.
     pub fn time(
@@ -187,7 +219,7 @@ impl SenderClocks {
     /// arrive than left ones; `None` if pairs are made by arrival.
     pub fn in_use(&self) -> Option<(Clock, i64)> {
         let [left, right] = self.views.each_ref().map(|view| view.delay);
-        self.line.map(|line| (line.clock, right - left))
+        self.line.map(|line| (line.clock, right - left - self.offset))
     }
 
     fn note(&mut self, eye: Eye, arrived: i64, stated: SenderTime) -> Option<Change> {
@@ -196,36 +228,43 @@ impl SenderClocks {
             *view = View { clock: Some(stated.clock), delay: view.delay, ..View::default() };
         }
         let lag = arrived.saturating_sub(stated.ns);
-        view.least = if view.frames == 0 { lag } else { view.least.min(lag) };
+        if view.frames == 0 {
+            (view.least, view.begin) = (lag, stated.ns);
+        }
+        view.least = view.least.min(lag);
         view.frames += 1;
         if view.frames < WINDOW {
             return None;
         }
+        view.period = Some(stated.ns.saturating_sub(view.begin) / i64::from(WINDOW - 1));
         (view.lag, view.frames) = (Some(view.least), 0);
         self.judge(stated.ns)
     }
 
     /// Chooses the clock after a window of frames that ended at the sender's time `now`.
     fn judge(&mut self, now: i64) -> Option<Change> {
-        let [left, right] = &self.views;
-        let known = left.clock.zip(left.lag).zip(right.clock.zip(right.lag));
+        let [left_view, right_view] = &self.views;
+        let known = left_view.clock.zip(left_view.lag).zip(right_view.clock.zip(right_view.lag));
         let Some(((clock, left), (other, right))) = known else {
             self.follow(now);
             return None;
         };
         let apart = right.saturating_sub(left);
-        let largest = if self.line.is_some() { FAR } else { NEAR };
+        let period = left_view.period.min(right_view.period).unwrap_or_default();
+        let near = NEAR.min(period / 2);
+        let largest = if self.line.is_some() { 2 * near } else { near };
         let change = if clock != other {
             Change::Unlike { left: clock, right: other }
         } else if apart.saturating_abs() > largest {
-            Change::Apart { clock, by: apart }
+            Change::Apart { clock, right_later: apart, period, offset: self.offset }
         } else {
             self.is_told = false;
             let is_new = self.line.is_none();
             let lag = left.min(right);
             self.line.get_or_insert(Line { clock, begin: now, lag, slope: 0.0 });
             self.follow(now);
-            return is_new.then_some(Change::BySender { clock, right_later: apart });
+            let right_later = apart.saturating_sub(self.offset);
+            return is_new.then_some(Change::BySender { clock, right_later });
         };
         self.line = None;
         (!std::mem::replace(&mut self.is_told, true)).then_some(change)
@@ -304,7 +343,7 @@ mod tests {
 
     #[test]
     fn delays_do_not_count_once_both_senders_state_their_times() {
-        for delays in [[10 * MS, 90 * MS], [90 * MS, 10 * MS]] {
+        for delays in [[10 * MS, 22 * MS], [22 * MS, 10 * MS]] {
             let mut cameras = Cameras::new(delays, [None; 2]);
             let apart = delays[1] - delays[0];
             assert_eq!(cameras.play(100).0, apart);
@@ -332,10 +371,10 @@ mod tests {
     #[test]
     fn clocks_that_differ_are_told_once_and_not_used() {
         const YEAR: i64 = 31_557_600_000 * MS;
-        let mut cameras = Cameras::new([10 * MS, 90 * MS], [Some(-56 * YEAR), Some(0)]);
+        let mut cameras = Cameras::new([10 * MS, 22 * MS], [Some(-56 * YEAR), Some(0)]);
         let (skew, _, changes) = cameras.play(300);
         let [change] = changes[..] else { panic!("{changes:?}") };
-        assert_eq!(skew, 80 * MS);
+        assert_eq!(skew, 12 * MS);
         assert!(change.to_string().contains("NTP clocks differ by about 56.0 years"), "{change}");
         // The camera finds its time server, and loses it again.
         cameras.errors[0] = Some(0);
@@ -346,9 +385,35 @@ mod tests {
         // The first frames with wrong times have those of their usual delay.
         assert!(skew.abs() < 5 * MS && changes.is_empty(), "{skew} {changes:?}");
         let (skew, _, changes) = cameras.play(100);
-        assert_eq!((skew, cameras.clocks.in_use()), (80 * MS, None));
+        assert_eq!((skew, cameras.clocks.in_use()), (12 * MS, None));
         assert!(matches!(changes[..], [Change::Apart { .. }]), "{changes:?}");
         assert!(changes[0].to_string().contains("differ by about 2.9 s"), "{}", changes[0]);
+    }
+
+    #[test]
+    fn a_constant_difference_of_the_clocks_is_told_and_not_followed() {
+        // Times of arrival are right; the right clock is ahead by one frame, or behind by less.
+        for (error, words) in [
+            (FRAME, "differ by about 33.3 ms (1.0 frames): the right one is ahead"),
+            (-20 * MS, "differ by about 20.0 ms (0.6 frames): the right one is behind"),
+        ] {
+            let mut cameras = Cameras::new([2 * MS; 2], [Some(0), Some(error)]);
+            let (skew, _, changes) = cameras.play(3000);
+            let [change] = changes[..] else { panic!("{changes:?}") };
+            assert_eq!((skew, cameras.clocks.in_use()), (0, None));
+            assert!(change.to_string().contains(words), "{change}");
+        }
+        // The network delays the right view by 80 ms.
+        let mut cameras = Cameras::new([10 * MS, 90 * MS], [Some(0); 2]);
+        let (skew, _, changes) = cameras.play(100);
+        assert_eq!(skew, 80 * MS);
+        assert!(changes[0].to_string().ends_with("give `--offset -80.0`"), "{}", changes[0]);
+        // Its offset makes the left frames as late.
+        let mut cameras = Cameras::new([90 * MS; 2], [Some(0); 2]);
+        cameras.clocks = SenderClocks::new(-80 * MS);
+        let (skew, _, changes) = cameras.play(100);
+        assert_eq!(changes, [Change::BySender { clock: Clock::Ntp, right_later: 80 * MS }]);
+        assert_eq!((skew, cameras.clocks.in_use()), (0, Some((Clock::Ntp, 80 * MS))));
     }
 
     #[test]
@@ -362,7 +427,7 @@ mod tests {
 
     #[test]
     fn the_senders_clock_is_followed_over_hours() {
-        let mut cameras = Cameras::new([10 * MS, 90 * MS], [Some(0); 2]);
+        let mut cameras = Cameras::new([10 * MS, 22 * MS], [Some(0); 2]);
         cameras.rate = 100e-6;
         let (skew, early, changes) = cameras.play(3 * 3600 * 30);
         assert!(skew.abs() < MS / 10 && changes.len() == 1, "{skew} {changes:?}");

@@ -2,57 +2,76 @@
 
 use std::time::Duration;
 
-/// Number of pairs after which the difference is judged.
-const PAIRS: usize = 200;
+/// Number of pairs after which the differences so far are judged, again and again.
+const PAIRS: u64 = 200;
 
-/// Share of the frame period above which a quarter of the differences count as large.
+/// Share of the frame period above which a difference is large ...
 const LARGE: f64 = 0.25;
 
-/// Differences of the first pairs of a recording.
+/// ... and one in this many pairs with a large difference is too many.
+const ONE_IN: u64 = 4;
+
+/// Largest standard deviation of a constant difference, in frame periods.
+const CONSTANT: f64 = 0.05;
+
+/// Share of the large differences above which one view counts as the later one.
+const ONE_SIDED: f64 = 0.9;
+
+/// Differences of all pairs of a recording so far.
 #[derive(Debug, Default)]
 pub struct SkewCheck {
-    differences: Vec<i64>,
-    is_done: bool,
+    pairs: u64,
+    /// Pairs with a large difference, by the later view, and the sum of these differences in nanoseconds.
+    large: [u64; 2],
+    sum_of_large: f64,
+    /// Sums of all differences and of their squares.
+    sum: f64,
+    squares: f64,
+    is_told: bool,
 }
 
 impl SkewCheck {
-    /// Notes a pair with a right frame `skew_ns` later than the left one. Returns the warning once enough
-    /// pairs are known.
+    /// Notes a pair with a right frame `skew_ns` later than the left one. Returns the warning as soon as one pair in
+    /// four of many has a large difference.
     pub fn note(&mut self, skew_ns: i64, period: Duration) -> Option<String> {
-        if self.is_done {
-            return None;
+        let skew = skew_ns as f64;
+        self.pairs += 1;
+        self.sum += skew;
+        self.squares += skew * skew;
+        if skew.abs() > LARGE * period.as_nanos() as f64 {
+            self.large[usize::from(skew > 0.0)] += 1;
+            self.sum_of_large += skew.abs();
         }
-        self.differences.push(skew_ns);
-        if self.differences.len() < PAIRS { None } else { self.finish(period) }
+        if self.pairs.is_multiple_of(PAIRS) { self.finish(period) } else { None }
     }
 
-    /// Returns the warning of a recording that has ended, unless it was judged before.
+    /// Returns the warning on all pairs so far, unless it was given before.
     pub fn finish(&mut self, period: Duration) -> Option<String> {
-        if std::mem::replace(&mut self.is_done, true) {
+        let [left, right] = self.large;
+        let large = left + right;
+        if self.is_told || large == 0 || large * ONE_IN < self.pairs {
             return None;
         }
-        let mut all = std::mem::take(&mut self.differences);
-        all.sort_unstable_by_key(|ns| ns.unsigned_abs());
-        let large = *all.get(all.len() * 3 / 4)?;
-        let part = large.unsigned_abs() as f64 * 1e-9 / period.as_secs_f64();
-        if part <= LARGE {
-            return None;
-        }
-        all.sort_unstable();
-        let [early, typical, late] = [1, 2, 3].map(|quarter| all[all.len() * quarter / 4]);
-        let later = if large > 0 { "right" } else { "left" };
-        let ms = |ns: i64| format!("{:.1}", ns as f64 * 1e-6);
+        self.is_told = true;
+        let (period, pairs) = (period.as_nanos() as f64, self.pairs as f64);
+        let (often, typical) = (self.sum_of_large / large as f64, self.sum / pairs);
+        let ms = |ns: f64| format!("{:.1}", ns * 1e-6);
+        let later = match right as f64 / large as f64 {
+            share if share >= ONE_SIDED => ", the right view later",
+            share if share <= 1.0 - ONE_SIDED => ", the left view later",
+            _ => ", now one view later, now the other",
+        };
         // A constant difference may be one of the clocks.
-        let is_constant = early.abs_diff(late) as f64 * 1e-9 < 0.1 * period.as_secs_f64();
-        let cure = match is_constant {
+        let variance = (self.squares / pairs - typical * typical).max(0.0);
+        let cure = match variance.sqrt() < CONSTANT * period {
             true => format!("; if both show the same moment, give `--offset {}`", ms(-typical)),
             false => String::new(),
         };
         Some(format!(
-            "the views of a pair are often {} ms apart, the {later} view later, {:.0} % of a frame: \
+            "the views of a pair are often {} ms apart{later}, {:.0} % of a frame: \
              what moves gets wrong disparities. A smaller `--tolerance` drops such pairs{cure}",
-            ms(large.saturating_abs()),
-            part * 100.0,
+            ms(often),
+            often / period * 100.0,
         ))
     }
 }
@@ -89,5 +108,13 @@ mod tests {
             assert_eq!(check.note(if i % 10 == 0 { 24_000_000 } else { 9_000_000 }, PERIOD), None);
         }
         assert_eq!(SkewCheck::default().finish(PERIOD), None);
+    }
+
+    #[test]
+    fn views_that_drift_apart_late_are_told() {
+        let mut check = SkewCheck::default();
+        let at = |pair: i64| if pair < 1000 { 0 } else { (pair - 1000) * 50_000 % 25_000_000 };
+        let told: Vec<_> = (0..3000).filter_map(|pair| check.note(at(pair), PERIOD)).collect();
+        assert!(matches!(&told[..], [one] if one.contains("the right view later")), "{told:?}");
     }
 }

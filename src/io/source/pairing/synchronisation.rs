@@ -34,6 +34,8 @@ pub struct Synchronisation {
     /// Sum of the differences, right minus left, in nanoseconds.
     sum_ns: i128,
     right_later: u64,
+    /// True if times are those of arrival, so that the time between the views is not known.
+    by_arrival: bool,
     remarks: RemarkState,
 }
 
@@ -103,6 +105,7 @@ impl Default for Synchronisation {
             differences: Histogram::new_with_bounds(1, LONGEST_US, 3).expect("valid bounds"),
             sum_ns: 0,
             right_later: 0,
+            by_arrival: false,
             remarks: RemarkState::default(),
         }
     }
@@ -112,6 +115,11 @@ impl Synchronisation {
     /// Notes the stated rates of the cameras, in frames per second.
     pub fn claim(&mut self, left: Option<f64>, right: Option<f64>) {
         self.nominal = [left, right].map(|rate| rate.map(|rate| 1.0 / rate));
+    }
+
+    /// Notes that times are those of arrival.
+    pub fn note_by_arrival(&mut self) {
+        self.by_arrival = true;
     }
 
     /// Restarts with another clock of the frames' times: differences by two clocks have no common statistics.
@@ -130,12 +138,13 @@ impl Synchronisation {
         self.remarks.note_frame(eye, time);
     }
 
-    /// Notes a pair with a right frame `skew_ns` later than the left one.
-    pub fn note_pair(&mut self, skew_ns: i64) {
+    /// Notes a pair with a right frame `skew_ns` later than the left one, if known.
+    pub fn note_pair(&mut self, skew_ns: Option<i64>) {
+        self.remarks.note_pair(skew_ns);
+        let Some(skew_ns) = skew_ns else { return };
         self.differences.saturating_record(skew_ns.unsigned_abs() / 1000);
         self.sum_ns += i128::from(skew_ns);
         self.right_later += u64::from(skew_ns > 0);
-        self.remarks.note_pair(skew_ns);
     }
 
     /// Notes that `eye` was lost. Its clock may differ when it returns.
@@ -150,7 +159,7 @@ impl Synchronisation {
             return None;
         }
         let (left, right) = (self.cadences[0].fit()?, self.cadences[1].fit()?);
-        self.remarks.remark(&left, &right, tolerance)
+        self.remarks.remark([&left, &right], tolerance, self.by_arrival)
     }
 
     /// Returns the trouble of the last few seconds in a few words. Unlike
@@ -159,8 +168,11 @@ impl Synchronisation {
         self.remarks.trouble()
     }
 
-    /// Returns the summary so far; `None` before both views were noted.
+    /// Returns the summary so far; `None` before both views were noted, and by arrival.
     pub fn summary(&self) -> Option<Summary> {
+        if self.by_arrival {
+            return None;
+        }
         let fits = [self.cadences[0].fit(), self.cadences[1].fit()];
         let phase = match &fits {
             [Some(left), Some(right)] => phase(left, right),

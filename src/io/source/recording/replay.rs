@@ -14,9 +14,9 @@ use super::messages::{self, Picture};
 use super::open::Recording;
 use super::timing::{self, Basis, Clock};
 use crate::source::gst::{GstOptions, Offset};
-use crate::source::pairing::skew::SkewCheck;
+use crate::source::pairing::rates::RateCheck;
 use crate::source::pairing::unordered::{Astray, Unordered};
-use crate::source::pairing::{PairBy, Pairing, UNKNOWN_PERIOD};
+use crate::source::pairing::{PairBy, Pairing};
 use crate::source::{Damage, Place, Source, SourceCounts, SourceInfo, Unavailable};
 use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, EyeFrame, Image, StereoPair};
@@ -25,6 +25,9 @@ use stereod_core::thread;
 
 /// Part of the images that may lack a partner in both views before stereod warns.
 const MANY: f64 = 0.1;
+
+pub(super) const NO_AUTO: &str =
+    "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any";
 
 /// Part of the memory budget for images that wait for their partners or their turn.
 const WAITING_PART: u64 = 8;
@@ -37,9 +40,9 @@ struct Replay {
     decoder: Decoder,
     basis: Basis,
     pairer: Unordered,
-    skew: SkewCheck,
-    /// Frame period of the slower view.
-    period: Duration,
+    rates: RateCheck,
+    /// True if the rates of the views are compared: recorded ones that times pair.
+    is_judged: bool,
     /// Nanoseconds added to the stamps of each view before pairing.
     delays: [u64; 2],
     left_out: [u64; 2],
@@ -70,9 +73,7 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
     let topics = choose(&recording, wanted, options.swap, live)?;
     let offset = match options.offset {
         Offset::Ns(ns) => ns,
-        Offset::Auto => bail!(
-            "`--offset auto` compares two videos; the stamps of a recording need `--offset MS`, if any"
-        ),
+        Offset::Auto => bail!(NO_AUTO),
     };
     let Beginning { first, clock, has_colour, white } =
         Beginning::of(&mut recording, topics, options, live)?;
@@ -98,8 +99,8 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         ..SourceInfo::default()
     };
     let pairing = pairing(options, &clock, offset, live);
-    let delay = |ns: i64| ns.max(0) as u64;
-    let delays = [delay(offset.saturating_neg()), delay(offset)];
+    let is_judged = !live && pairing.by == PairBy::Time && topics[0] != topics[1];
+    let delays = delays(offset);
     let reach = if live { 0 } else { reach(size, has_colour) };
     let first_pair = begin.saturating_add(Duration::from_nanos(delays[0]));
     Ok(Box::new(Replay {
@@ -109,8 +110,8 @@ fn find_views(path: &Path, wanted: &Wanted, options: &GstOptions) -> Result<Box<
         decoder: Decoder::new(options, Some(topics)),
         basis,
         pairer: Unordered::new(pairing, reach, first_pair),
-        skew: SkewCheck::default(),
-        period: period.unwrap_or(UNKNOWN_PERIOD),
+        rates: RateCheck::new([None; 2]),
+        is_judged,
         delays,
         left_out: [0; 2],
         firsts: [None; 2],
@@ -133,7 +134,7 @@ fn choose(recording: &Recording, wanted: &Wanted, swap: bool, is_live: bool) -> 
 }
 
 /// Returns the way in which the views are paired. Times of a live source are not judged here.
-fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> Pairing {
+pub(super) fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> Pairing {
     let by = match (options.pair_by, clock.basis) {
         _ if offset != 0 => PairBy::Time,
         (PairBy::Auto, _) if is_live => PairBy::Auto,
@@ -150,6 +151,11 @@ fn pairing(options: &GstOptions, clock: &Clock, offset: i64, is_live: bool) -> P
         is_live,
         by_arrival: false,
     }
+}
+
+/// Returns the nanoseconds to add to the stamps of each view, so that none becomes negative.
+pub(super) fn delays(offset: i64) -> [u64; 2] {
+    [offset.saturating_neg(), offset].map(|ns| ns.max(0) as u64)
 }
 
 fn reach((width, height): (usize, usize), has_colour: bool) -> usize {
@@ -278,6 +284,10 @@ impl Replay {
         self.firsts[eye].get_or_insert(stamp);
         let time = Duration::from_nanos(stamp.saturating_add(self.delays[eye]));
         let (timestamp, arrived) = (Some(time), Instant::now());
+        if self.is_judged {
+            let warning = self.rates.note(Eye::BOTH[eye], time);
+            self.tell(warning);
+        }
         let frame = EyeFrame { image, timestamp, index: number, arrived };
         self.pairer.push(Eye::BOTH[eye], frame, content);
     }
@@ -308,10 +318,6 @@ impl Replay {
             // A pair has the left view's own time.
             pair.timestamp = pair.timestamp.saturating_sub(Duration::from_nanos(self.delays[0]));
             self.last = Some(pair.timestamp);
-            if let Some(skew_ns) = pair.skew_ns {
-                let warning = self.skew.note(skew_ns, self.period);
-                self.tell(warning);
-            }
             emit(pair, self.counts())?;
         }
         ControlFlow::Break(())
@@ -349,8 +355,6 @@ impl Replay {
     }
 
     fn judge(&mut self) -> Result<()> {
-        let warning = self.skew.finish(self.period);
-        self.tell(warning);
         self.tell_astray();
         let name = &self.recording.name;
         if let Some(cut) = self.recording.reader.cut() {
@@ -371,20 +375,23 @@ impl Replay {
                  in both views"
             );
         }
-        let tolerance = self.pairer.pairer().tolerance().map(|time| time.as_secs_f64() * 1e3);
-        let (within, cure) = match tolerance {
-            Some(tolerance) => (
-                format!("by their times, within {tolerance:.1} ms"),
-                "`--set source.pair_by=index` pairs by number, a larger `--tolerance` pairs what is further apart",
-            ),
-            None => ("by their numbers".to_owned(), "`--set source.pair_by=time` pairs by time"),
-        };
+        let (within, cure) = self.rule();
         ensure!(
             pairs > 0,
             "{description}: no stamp of one view fits one of the other ({left} left and {right} right images, \
              {within}): {cure}{}",
             self.offset_of_firsts()
         );
+        self.judge_unpaired();
+        Ok(())
+    }
+
+    /// Warns of different rates, and if too few images were paired.
+    fn judge_unpaired(&mut self) {
+        let warning = self.rates.finish();
+        self.tell(warning);
+        let SourceCounts { left, right, pairs, damaged_left, damaged_right, .. } = self.counts();
+        let (within, cure) = self.rule();
         // An image without a partner because that was left out does not mean that times differ.
         let of = |damage: Damage| damage.left_out + damage.mistimed;
         let [left_lost, right_lost] =
@@ -398,7 +405,17 @@ impl Replay {
                 "only {pairs} of {left} left and {right} right images were paired {within}: {cure}"
             );
         }
-        Ok(())
+    }
+
+    /// Describes how images are paired, and what else would pair them.
+    fn rule(&self) -> (String, &'static str) {
+        match self.pairer.pairer().tolerance().map(|time| time.as_secs_f64() * 1e3) {
+            Some(tolerance) => (
+                format!("by their times, within {tolerance:.1} ms"),
+                "`--set source.pair_by=index` pairs by number, a larger `--tolerance` pairs what is further apart",
+            ),
+            None => ("by their numbers".to_owned(), "`--set source.pair_by=time` pairs by time"),
+        }
     }
 }
 
@@ -422,12 +439,14 @@ impl Source for Replay {
         while !stop.is_set() && self.next(&mut message)? {
             self.take(&message)?;
             if self.emit_pairs(stop, emit).is_break() {
+                self.judge_unpaired();
                 return Ok(());
             }
         }
         for image in self.decoder.finish()? {
             self.push(image, None)?;
             if self.emit_pairs(stop, emit).is_break() {
+                self.judge_unpaired();
                 return Ok(());
             }
         }

@@ -10,6 +10,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
+use super::super::arrivals::Arrivals;
 use super::super::camera_pools::CameraPools;
 use super::super::input::Input;
 use super::super::live_times::LiveTimes;
@@ -64,6 +65,7 @@ impl InputStream {
             live: false,
             is_moved: false,
             by_arrival: None,
+            arrivals: Arrivals::default(),
             zero: None,
             live_times: LiveTimes::default(),
             fresh_from: None,

@@ -34,12 +34,17 @@ pub struct Fit {
     pub last: f64,
     /// Root mean square of the frames' distance from the beat, in seconds.
     pub jitter: f64,
+    /// Standard error of the period for independent distances, in seconds.
+    pub error: f64,
+    /// Share of the beats that have a frame.
+    pub share: f64,
 }
 
 impl Fit {
-    /// Reports whether the frames keep an even beat. An overloaded machine or bus loses frames by the dozen.
+    /// Reports whether the frames keep an even beat. An overloaded machine or bus loses frames by the dozen, and a network
+    /// delivers them in bursts, between which most beats lack a frame.
     pub fn is_steady(&self) -> bool {
-        self.jitter < UNEVEN * self.period
+        self.jitter < UNEVEN * self.period && self.share > 0.5
     }
 }
 
@@ -104,6 +109,8 @@ impl Cadence {
         let squares: f64 = self.frames.iter().map(|&(n, t)| (t - due(n)).powi(2)).sum();
         let &(last, _) = self.frames.back()?;
         let jitter = (squares / count).sqrt();
-        (period > 0.0).then(|| Fit { period, last: due(last), jitter })
+        let error = jitter / nn.sqrt();
+        let share = count / (last - self.frames.front()?.0 + 1.0);
+        (period > 0.0).then(|| Fit { period, last: due(last), jitter, error, share })
     }
 }

@@ -16,6 +16,9 @@ const LATE: f64 = 0.25;
 /// Relative difference above which rates differ.
 const OTHER_RATE: f64 = 0.1;
 
+/// Ratio of the numbers of frames above which rates differ, however uneven they are.
+const OTHER_NUMBER: f64 = 1.5;
+
 /// Good windows in a row (ten minutes) after which warnings may repeat. Free-running cameras drift
 /// in and out of step, which is reported once.
 const FORGET: u32 = 120;
@@ -46,6 +49,7 @@ pub(super) struct RemarkState {
     begun: Option<f64>,
     now: f64,
     frames: [u64; 2],
+    pairs: u64,
     differences: Vec<i64>,
     told: Vec<State>,
     good: u32,
@@ -59,8 +63,9 @@ impl RemarkState {
         self.frames[eye.index()] += 1;
     }
 
-    pub(super) fn note_pair(&mut self, skew_ns: i64) {
-        self.differences.push(skew_ns);
+    pub(super) fn note_pair(&mut self, skew_ns: Option<i64>) {
+        self.pairs += 1;
+        self.differences.extend(skew_ns);
     }
 
     pub(super) fn restart(&mut self) {
@@ -78,22 +83,20 @@ impl RemarkState {
     /// Evaluates the window and starts the next. Returns a remark that was not made yet.
     pub(super) fn remark(
         &mut self,
-        left: &Fit,
-        right: &Fit,
+        [left, right]: [&Fit; 2],
         tolerance: Duration,
+        by_arrival: bool,
     ) -> Option<Remark> {
-        self.begun = None;
+        let seconds = self.now - self.begun.take()?;
         self.trouble = None;
-        let frames = std::mem::take(&mut self.frames);
+        let (frames, pairs) = (std::mem::take(&mut self.frames), std::mem::take(&mut self.pairs));
         let mut differences = std::mem::take(&mut self.differences);
         if frames.iter().any(|&frames| frames < FEWEST) {
             return None;
         }
         differences.sort_unstable_by_key(|difference| difference.unsigned_abs());
         let typical = differences.get(differences.len() / 2).map(|ns| *ns as f64 * 1e-9);
-        let pairs = differences.len() as u64;
-        let fewest = frames[0].min(frames[1]);
-        let seen = Seen { left, right, frames: fewest, pairs, typical, tolerance };
+        let seen = Seen { left, right, frames, seconds, pairs, typical, tolerance, by_arrival };
         let Some(state) = seen.state() else {
             self.good += 1;
             let forget = self.good >= FORGET && !self.told.is_empty();
@@ -115,28 +118,48 @@ impl RemarkState {
 struct Seen<'a> {
     left: &'a Fit,
     right: &'a Fit,
-    /// Frames of the view with fewer of them.
-    frames: u64,
+    /// Frames of each view, and the seconds in which they came.
+    frames: [u64; 2],
+    seconds: f64,
     pairs: u64,
     /// Median difference of the pairs' times in seconds, if there are pairs.
     typical: Option<f64>,
     tolerance: Duration,
+    by_arrival: bool,
 }
 
 impl Seen<'_> {
     fn state(&self) -> Option<State> {
-        let Self { left, right, .. } = self;
-        let other_rate = left.is_steady()
-            && right.is_steady()
-            && (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p();
+        let Self { left, right, frames, .. } = self;
+        let other_rate = match self.are_steady() {
+            true => (left.period / right.period).ln().abs() > OTHER_RATE.ln_1p(),
+            false => frames[0].max(frames[1]) as f64 > OTHER_NUMBER * self.fewest() as f64,
+        };
         if other_rate {
             Some(State::Rates)
-        } else if self.pairs * 2 < self.frames {
+        } else if self.pairs * 2 < self.fewest() {
             Some(State::Unpairable)
         } else if self.typical.is_some_and(|typical| typical.abs() > LATE * self.period()) {
             Some(State::Late)
         } else {
             None
+        }
+    }
+
+    fn are_steady(&self) -> bool {
+        self.left.is_steady() && self.right.is_steady()
+    }
+
+    /// Returns the number of frames of the view with fewer of them.
+    fn fewest(&self) -> u64 {
+        self.frames[0].min(self.frames[1])
+    }
+
+    /// Returns the frames a second of both views.
+    fn rates(&self) -> [f64; 2] {
+        match self.are_steady() {
+            true => [self.left.period.recip(), self.right.period.recip()],
+            false => self.frames.map(|frames| frames as f64 / self.seconds),
         }
     }
 
@@ -159,15 +182,19 @@ impl Seen<'_> {
     }
 
     fn warning(&self, state: State) -> String {
-        let Self { left, right, frames, pairs, typical, .. } = self;
+        let Self { left, right, pairs, typical, .. } = self;
+        let (frames, [left_rate, right_rate]) = (self.fewest(), self.rates());
         let ms = |seconds: f64| seconds * 1e3;
         let tolerance = ms(self.tolerance.as_secs_f64());
         match state {
             State::Rates => format!(
-                "the left camera sends {:.1} frames a second and the right one {:.1}: give both the \
-                 same rate (and the same exposure limit: some cameras slow down in the dark)",
-                1.0 / left.period,
-                1.0 / right.period
+                "the left camera sends {left_rate:.1} frames a second and the right one {right_rate:.1}: give both \
+                 the same rate (and the same exposure limit: some cameras slow down in the dark)"
+            ),
+            State::Unpairable if self.by_arrival => format!(
+                "only {pairs} of {frames} frames found a partner by their arrival: they come in bursts, so arrival \
+                 does not tell which belong together; `--set source.pair_by=index` pairs them by number, if \
+                 neither view loses frames"
             ),
             State::Unpairable => format!(
                 "only {pairs} of {frames} frames found a partner within {tolerance:.1} ms: the cameras \

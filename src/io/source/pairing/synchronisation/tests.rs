@@ -81,7 +81,7 @@ fn go_on(
         let (timestamp, image) = (Some(time), Image::new(1, 1, pool.take(1)));
         pairer.push(which, EyeFrame { image, timestamp, index: 0, arrived });
         while let Some(pair) = pairer.pop() {
-            synchronisation.note_pair(pair.skew_ns.unwrap());
+            synchronisation.note_pair(pair.skew_ns);
         }
         let tolerance = pairer.tolerance().unwrap_or_default();
         remarks.extend(synchronisation.remark(tolerance));
@@ -241,4 +241,39 @@ fn nothing_is_known_of_nothing() {
     let mut synchronisation = Synchronisation::default();
     assert_eq!(synchronisation.summary(), None);
     assert_eq!(synchronisation.remark(Duration::from_millis(15)), None);
+}
+
+#[test]
+fn frames_paired_by_arrival_are_judged_too() {
+    /// Notes 5 s of frames at these times, and this many pairs; returns the warning and the trouble.
+    fn told(times: [Vec<u64>; 2], pairs: u64) -> (Option<Remark>, Option<String>) {
+        let mut synchronisation = Synchronisation::default();
+        synchronisation.note_by_arrival();
+        for (eye, times) in Eye::BOTH.into_iter().zip(times) {
+            for ms in times {
+                synchronisation.note_frame(eye, Duration::from_millis(ms));
+            }
+        }
+        (0..pairs).for_each(|_| synchronisation.note_pair(None));
+        let remark = synchronisation.remark(Duration::from_millis(30));
+        assert_eq!(synchronisation.summary(), None);
+        (remark, synchronisation.trouble().map(str::to_owned))
+    }
+    let steady = |rate: u64| (0..=5 * rate).map(|n| 1000 + n * 1000 / rate).collect::<Vec<_>>();
+    // Three frames at once every 0.2 s.
+    let bursts = |rate: u64| (0..=5 * rate).map(|n| 1000 + n / 3 * 3000 / rate + n % 3).collect();
+    assert_eq!(told([steady(12), steady(12)], 60), (None, None));
+    let warned = |(remark, trouble): (Option<Remark>, Option<String>), words: &str| {
+        assert!(
+            matches!(&remark, Some(Remark::Warning(text)) if text.contains(words)),
+            "{remark:?}"
+        );
+        assert!(trouble.is_some());
+    };
+    warned(told([steady(12), steady(6)], 30), "sends 12.0 frames a second and the right one 6.0");
+    warned(told([bursts(15), bursts(30)], 75), "sends 15.2 frames a second and the right one 30.2");
+    warned(
+        told([bursts(15), bursts(15)], 30),
+        "only 30 of 76 frames found a partner by their arrival",
+    );
 }
