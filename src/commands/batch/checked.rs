@@ -131,17 +131,22 @@ pub fn check<'a>(
             State::Other(reason) => {
                 (reason, Cure::Text("start the batch again, which makes it anew".into()))
             }
-            State::Done(manifest) => match (flaw(&manifest, &place), foreign(&place, &plan.own_files())?) {
-                (None, _) => {
-                    whole.push((piece, *manifest));
-                    continue;
+            State::Done(manifest) => {
+                match (flaw(&manifest, &place), foreign(&place, &plan.own_files())?) {
+                    (None, _) => {
+                        whole.push((piece, *manifest));
+                        continue;
+                    }
+                    (Some(reason), None) => (reason, Cure::Removal),
+                    (Some(reason), Some(other)) => {
+                        let other = place.join(other);
+                        (
+                            reason,
+                            Cure::Text(format!("move {} away and verify again", other.display())),
+                        )
+                    }
                 }
-                (Some(reason), None) => (reason, Cure::Removal),
-                (Some(reason), Some(other)) => {
-                    let other = place.join(other);
-                    (reason, Cure::Text(format!("move {} away and verify again", other.display())))
-                }
-            },
+            }
         };
         let (name, folder) = (piece.name.clone(), folder.to_owned());
         problems.push(Problem { name, reason, folder, cure });
