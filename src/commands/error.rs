@@ -243,7 +243,7 @@ mod tests {
         let of_engine = anyhow::Error::from(Refusal::Parameter("no `paths=16`".into()));
         let of_engine = Error::from(of_engine.context("the engine cannot be used"));
         assert_eq!(of_engine.exit_status(), 2);
-        assert_eq!(of_engine.to_string(), "the engine cannot be used: no `--paths 16`");
+        assert_eq!(of_engine.to_string(), "the engine cannot be used: no --paths 16");
         let of_machine = Refusal::Device("no such device".into());
         assert_eq!(Error::from(anyhow::Error::from(of_machine)).exit_status(), 1);
         let warnings = Warnings::default();

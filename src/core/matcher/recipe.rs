@@ -136,7 +136,7 @@ impl Times {
                 name: "timestamp".into(),
                 message: format!(
                     "the time of this pair, {time} s, is before that of the last one, {before} s; give the pairs of \
-                     a stream in order, and restart before another stream"
+                     a stream in order; for another stream, call `restart` or make a new one"
                 ),
             });
         }
