@@ -24,7 +24,7 @@ use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
 use source::TopicArgs;
 pub use source::{PairArgs, SourceArgs};
-use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, RATE};
+use stereod_core::settings::row::{ENGINE, MATCHING, OUTPUT, PAIRING, RATE};
 
 /// Dense disparity from two cameras or recorded stereo video, live.
 #[derive(Debug, Parser)]
@@ -426,7 +426,8 @@ Examples:
   stereod info MH_01_easy/
 
 Gaps are distances of more than 1.5 usual periods between two messages of a topic. Images count by their \
-own stamps, other messages by the time of their recording. The whole recording is read once.";
+own stamps, other messages by the time of their recording. The whole recording is read once. Pairs are counted \
+as `run` makes them with the same settings.";
 
 /// Arguments of `info`.
 #[derive(Clone, Debug, Args)]
@@ -441,6 +442,9 @@ pub struct InfoArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten, next_help_heading = "Source")]
+    pub pairing: SettingFlags<PAIRING>,
 
     #[command(flatten)]
     pub common: Common,

@@ -7,17 +7,22 @@ use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
 use stereod_core::control::Switch;
 use stereod_core::text::on_one_line;
+use stereod_io::source::gst::Keep;
 use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
 
 pub fn run(args: InfoArgs) -> Result<(), Error> {
-    load(&args.common, FlagLayer::default())?;
+    let mut flags = FlagLayer::default();
+    flags.add(&args.pairing);
+    let settings = load(&args.common, flags)?.settings;
+    // A signal ends the process: there is nothing to finish.
+    let (stop, keep) = (Switch::default(), Keep::default());
+    let options = settings.source.stream_options(&settings.camera, &stop, &keep);
     let mut recording = Recording::open(&args.recording)?;
     let counts: Option<u64> = recording.topics().iter().map(|topic| topic.messages).sum();
     let bar = progress_bar(counts, args.common.quiet, "messages");
     let wanted = args.topics.wanted();
-    // A signal ends the process: there is nothing to finish.
-    let mut survey = survey(&mut recording, &wanted, &Switch::default(), || bar.inc(1))?;
+    let mut survey = survey(&mut recording, &wanted, &options, || bar.inc(1))?;
     bar.finish_and_clear();
     if let Ok(views) = recording.choose(&wanted) {
         let calibration = rig::of_views(&mut recording, views, false);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::choice::{self, Wanted};
@@ -12,10 +12,10 @@ use super::interface::{Message, Topic};
 use super::messages::{self, Picture};
 use super::open::Recording;
 use super::pixels;
+use super::replay;
 use super::timing::{self, Basis, Clock, Firsts};
-use crate::source::gst::{GstOptions, Undecodable, Views};
+use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::unordered::Unordered;
-use crate::source::pairing::{PairBy, Pairing};
 use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, EyeFrame, Image};
 
@@ -99,6 +99,10 @@ struct Times {
     decoded: Option<(usize, usize)>,
     unreadable: Option<String>,
     is_refused: bool,
+    /// Number of the first image that was decoded, and the times of a video's earlier messages, by number: a run pairs
+    /// them only from that image on.
+    first: Option<u64>,
+    held: Vec<(u64, u64)>,
     /// Number of messages without an image, or with an image of unreadable size.
     without_size: u64,
 }
@@ -117,6 +121,7 @@ impl Times {
             }
         };
         let (width, height) = (view.width(), view.height());
+        self.first.get_or_insert(image.number);
         (self.decoded, self.unreadable) = (Some((width, height)), None);
         let codec = videos.codec(image.topic).map_or(String::new(), |codec| codec.to_string());
         let format = codec + layout;
@@ -124,20 +129,25 @@ impl Times {
     }
 }
 
-/// Reads a recording once. Stops early if `stop` is set.
+/// Reads a recording once, and pairs its images as a run with these options does.
 pub fn survey(
     recording: &mut Recording,
     wanted: &Wanted,
-    stop: &Switch,
+    options: &GstOptions,
     mut tick: impl FnMut(),
 ) -> Result<Survey> {
+    let stop = &options.stop;
     let pair = choice::choose(recording.topics(), wanted);
     let views = pair.as_ref().ok().copied();
     let clock = match views {
         Some(views) => clock(recording, views, stop)?,
         None => Firsts::default().clock(),
     };
-    let mut pass = Pass::new(recording.topics(), views, clock, stop);
+    let offset = match options.offset {
+        Offset::Ns(ns) => ns,
+        Offset::Auto => bail!(replay::NO_AUTO),
+    };
+    let mut pass = Pass::new(recording.topics(), views, clock, options, offset);
     recording.begin(&(0..pass.topics.len()).collect::<Vec<_>>())?;
     let (mut message, mut lost) = (Message::default(), Vec::new());
     while !stop.is_set() && recording.next(&mut message)? {
@@ -178,6 +188,8 @@ struct Pass {
     basis: Basis,
     times: Vec<Times>,
     videos: Decoder,
+    /// Nanoseconds added to the stamps of each view before pairing.
+    delays: [u64; 2],
     pairer: Unordered,
     /// Right stamp minus left one of every pair in nanoseconds.
     skews: Vec<i64>,
@@ -186,19 +198,27 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(topics: &[Topic], views: Option<[usize; 2]>, clock: Clock, stop: &Switch) -> Self {
-        let Clock { basis, begin, periods: [left_period, right_period] } = clock;
-        let by = if basis == Basis::Order { PairBy::Index } else { PairBy::Time };
-        let pairing = Pairing { by, left_period, right_period, ..Pairing::default() };
+    fn new(
+        topics: &[Topic],
+        views: Option<[usize; 2]>,
+        clock: Clock,
+        options: &GstOptions,
+        offset: i64,
+    ) -> Self {
+        let Clock { basis, begin, .. } = clock;
+        let (pairing, delays) =
+            (replay::pairing(options, &clock, offset, false), replay::delays(offset));
+        let begin = begin.saturating_add(Duration::from_nanos(delays[0]));
         Self {
             topics: topics.to_vec(),
             views,
             basis,
             times: topics.iter().map(|_| Times::default()).collect(),
             videos: Decoder::new(
-                &GstOptions { stop: stop.clone(), ..GstOptions::default() },
+                &GstOptions { stop: options.stop.clone(), ..GstOptions::default() },
                 views,
             ),
+            delays,
             pairer: Unordered::new(pairing, Unordered::REACH, begin),
             skews: Vec::new(),
             first_ns: u64::MAX,
@@ -221,10 +241,33 @@ impl Pass {
             seen.without_size += 1;
             return;
         };
+        if !self.topics[message.topic].is_video() {
+            return self.push(message.topic, index, time, content);
+        }
+        seen.held.push((index, time));
+        self.release(message.topic);
+    }
+
+    /// Hands the messages of a video to the pairing, once its first image is known.
+    fn release(&mut self, topic: usize) {
+        let seen = &mut self.times[topic];
+        let Some(first) = seen.first else { return };
+        for (index, time) in std::mem::take(&mut seen.held) {
+            match index < first {
+                true => self.times[topic].without_size += 1,
+                // No two frames of a video are copies.
+                false => self.push(topic, index, time, index),
+            }
+        }
+    }
+
+    /// Hands an image to the pairing, if its topic is a view.
+    fn push(&mut self, topic: usize, index: u64, time: u64, content: u64) {
         let eyes = self.views.into_iter().flatten().zip(Eye::BOTH);
-        for (_, eye) in eyes.filter(|(view, _)| *view == message.topic) {
+        for (_, eye) in eyes.filter(|(view, _)| *view == topic) {
             // Only the time counts.
             let image = Image::from_vec(1, 1, vec![0]);
+            let time = time.saturating_add(self.delays[eye.index()]);
             let timestamp = Some(Duration::from_nanos(time));
             let arrived = Instant::now();
             self.pairer.push(eye, EyeFrame { image, timestamp, index, arrived }, content);
@@ -295,6 +338,7 @@ impl Pass {
                 times.unreadable.get_or_insert("no frame can be decoded".to_owned());
             }
         }
+        (0..self.topics.len()).for_each(|topic| self.release(topic));
         Eye::BOTH.into_iter().for_each(|eye| self.pairer.finish(eye));
         self.pop_pairs();
         self.skews.sort_unstable();
