@@ -154,10 +154,8 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
             let mib = value_parser!(u64).range(1..=MEMORY_MIB_MAX as u64);
             arg.value_parser(mib.map(|number| Value::from(number as i64)))
         }
-        "--tolerance" | "--swap" | "--rate" => arg.conflicts_with("demo"),
-        "--offset" => arg
-            .conflicts_with_all(["demo", "side_by_side", "top_bottom"])
-            .allow_negative_numbers(true),
+        "--swap" | "--rate" => arg.conflicts_with("demo"),
+        "--offset" => arg.allow_negative_numbers(true),
         "--size" => arg.conflicts_with("demo").value_parser(move |text: &str| {
             text.parse().map(|size: Size| spelled(size.to_string()))
         }),

@@ -43,6 +43,7 @@ pub struct SourceArgs {
     /// The built-in synthetic scene, with exactly known disparity
     #[arg(long)]
     #[arg(conflicts_with_all = ["left", "right", "side_by_side", "top_bottom", "recording"])]
+    #[arg(conflicts_with_all = ["tolerance", "offset"])]
     pub demo: bool,
 
     /// Left view: a video, images (left/%06d.png or 'left/*.png'), a camera (/dev/video0), a URI, or
@@ -57,13 +58,13 @@ pub struct SourceArgs {
     pub right: Option<OsString>,
 
     /// One stream with the left view in its left half
-    #[arg(long, value_name = "BOTH", conflicts_with = "top_bottom")]
+    #[arg(long, value_name = "BOTH", conflicts_with_all = ["top_bottom", "offset"])]
     #[arg(value_hint = ValueHint::FilePath)]
     pub side_by_side: Option<OsString>,
 
     /// One stream with the left view in its upper half
     #[arg(long, value_name = "BOTH", value_hint = ValueHint::FilePath)]
-    #[arg(hide_short_help = true)]
+    #[arg(conflicts_with = "offset", hide_short_help = true)]
     pub top_bottom: Option<OsString>,
 
     #[command(flatten)]

@@ -387,7 +387,7 @@ mod tests {
         let (skew, _, changes) = cameras.play(100);
         assert_eq!((skew, cameras.clocks.in_use()), (12 * MS, None));
         assert!(matches!(changes[..], [Change::Apart { .. }]), "{changes:?}");
-        assert!(changes[0].to_string().contains("differ by about 2.9 s"), "{}", changes[0]);
+        assert!(changes[0].to_string().contains("differ by about 3.0 s"), "{}", changes[0]);
     }
 
     #[test]
