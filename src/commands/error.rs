@@ -5,6 +5,7 @@ use std::{fmt, io};
 use crate::observe::told::Warnings;
 use crate::settings;
 use crate::telemetry::{logs, stderr};
+use stereod_core::engine::Unsupported;
 use stereod_core::matching::ParamsError;
 use stereod_core::memory::{Refused, TooMuch};
 use stereod_core::redact::redact;
@@ -178,10 +179,11 @@ pub fn told(error: &anyhow::Error) -> String {
 
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
-        if error.is::<NoPartOfLive>() {
-            return Error::Usage(error);
+        let is_usage = error.is::<NoPartOfLive>() || error.is::<Unsupported>();
+        match is_usage {
+            true => Error::Usage(anyhow::anyhow!(settings::with_flags(&joined(&error)))),
+            false => Error::Failed(error),
         }
-        Error::Failed(error)
     }
 }
 

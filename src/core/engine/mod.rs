@@ -73,6 +73,18 @@ pub struct Options {
     pub spare: u64,
 }
 
+/// Error for parameters with which an engine cannot match, on any machine.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the wgpu engine cannot match with {0}; use `engine=cpu`, or `cuda` on an NVIDIA GPU")]
+pub struct Unsupported(String);
+
+impl Unsupported {
+    #[cfg(feature = "wgpu")]
+    pub(crate) fn new(missing: impl Into<String>) -> Self {
+        Self(missing.into())
+    }
+}
+
 /// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`]. Steady maps with
 /// confidences are carried along the motion of the rig ([`crate::matching::carry`]).
 pub fn create(
