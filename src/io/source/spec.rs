@@ -158,7 +158,7 @@ impl SourceSpec {
         let Self::Recording { path, .. } = self else { return Ok(()) };
         let is_stream = || match StreamSpec::parse(path) {
             StreamSpec::File(path) => {
-                VIDEOS.contains(&&*extension(&path)) || still::is_picture(&path)
+                VIDEOS.contains(&&*extension(&path)) || pictures::is_picture(&path)
             }
             _ => true,
         };
