@@ -9,7 +9,8 @@ pub mod rectify;
 pub mod source;
 mod tip;
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 use toml::Value;
@@ -43,6 +44,19 @@ pub struct Cli {
     /// Print help on all flags
     #[arg(long, action = ArgAction::HelpLong, global = true, help_heading = HELP)]
     help_all: Option<bool>,
+}
+
+/// Returns the command line of `run` that is likely meant by these arguments without a command: a source, or `demo`.
+pub fn run_instead(arguments: &[OsString]) -> Option<String> {
+    let (first, rest) = arguments.split_first()?;
+    let is_demo = first == "demo";
+    let is_flag = first.as_encoded_bytes().starts_with(b"--");
+    let first = if is_demo { OsStr::new("--demo") } else { first };
+    let line = ["stereod", "run"].map(OsStr::new).into_iter().chain([first]);
+    let line: Vec<&OsStr> = line.chain(rest.iter().map(|it| &**it)).collect();
+    let is_meant = is_demo || is_flag || Path::new(first).exists();
+    let is_right = is_meant && Cli::try_parse_from(&line).is_ok();
+    is_right.then(|| line.join(OsStr::new(" ")).to_string_lossy().into_owned())
 }
 
 const HELP: &str = "Help";
@@ -461,6 +475,23 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_line_without_its_command_is_one_of_run() {
+        let instead = |line: &str| {
+            let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            run_instead(&arguments)
+        };
+        let demo = instead("demo --frames 5 --headless").unwrap();
+        assert_eq!(demo, "stereod run --demo --frames 5 --headless");
+        assert_eq!(instead("--demo").unwrap(), "stereod run --demo");
+        assert!(instead("--left a.mp4 --right b.mp4").is_some());
+        // A file that exists.
+        assert_eq!(instead("Cargo.toml b.mp4").unwrap(), "stereod run Cargo.toml b.mp4");
+        for other in ["", "demo --nonsense", "runn --demo", "window", "run --nonsense", "a.mp4"] {
+            assert_eq!(instead(other), None, "{other}");
+        }
     }
 
     fn run(arguments: &str) -> Result<RunArgs, clap::Error> {

@@ -54,11 +54,14 @@ fn supported(params: Params) -> Params {
     let cost = match params.cost {
         Cost::Ad { truncation, .. } => Cost::Ad { truncation, window: 1 },
         cost @ (Cost::Census { .. } | Cost::Combined { .. }) => cost,
-        _ => Cost::Census { window: CensusWindow::Symmetric9x7 },
+        Cost::Block { .. } | Cost::MutualInformation { .. } => {
+            Cost::Census { window: CensusWindow::Symmetric9x7 }
+        }
+        cost => panic!("{cost:?}: can shaders match with it?"),
     };
     let paths = match params.paths {
         Paths::None | Paths::Sixteen => Paths::Eight,
-        paths => paths,
+        paths @ (Paths::Four | Paths::Five | Paths::Eight) => paths,
     };
     let largest = cost.max() + params.prior.map_or(0, |prior| u32::from(prior.strength));
     let p2 = params.p2.min((255 - largest) as u8);

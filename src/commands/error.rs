@@ -179,15 +179,12 @@ pub fn told(error: &anyhow::Error) -> String {
 
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
-        if error.is::<NoPartOfLive>() {
-            return Error::Usage(error);
-        }
         // Some parameters are wrong for this size or this engine only.
         let lacks = matches!(error.downcast_ref(), Some(Refusal::Parameter(_)));
-        if lacks || error.is::<ParamsError>() {
-            return Error::usage(settings::with_flags(&joined(&error)));
+        match lacks || error.is::<ParamsError>() || error.is::<NoPartOfLive>() {
+            true => Error::usage(settings::with_flags(&joined(&error))),
+            false => Error::Failed(error),
         }
-        Error::Failed(error)
     }
 }
 

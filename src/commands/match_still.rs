@@ -11,8 +11,12 @@ use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, heed, inputs, load, print};
 use crate::cli::MatchArgs;
-use crate::observe::alignment::{Options, Verdict, measure};
+use crate::observe::Observer;
+use crate::observe::alignment::observer::{self as alignment, AlignmentObserver};
+use crate::observe::alignment::{Options, Verdict};
 use crate::observe::duplicate::find_duplicate;
+use crate::observe::exposure::{self, ExposureObserver};
+use crate::observe::known::KnownObserver;
 use crate::observe::range::{Spare, too_few};
 use crate::observe::told::{Check, Warnings};
 use crate::settings::{Loaded, Settings};
@@ -22,6 +26,7 @@ use stereod_core::matching::{History, Params};
 use stereod_core::picture::cloud::{self, CloudFormat};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::settings::Origin;
+use stereod_core::thread::locked;
 use stereod_core::{engine, files};
 use stereod_io::sink::colour::{ColourRange, ColourScale};
 use stereod_io::sink::still::{
@@ -60,7 +65,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let params = loaded.params.of_still();
     let (matched, layout) = match_pair(raw, &loaded, &params, &rig)?;
     let outcome = Outcome { stills: &stills, loaded: &loaded, params: &params, rig: &rig, matched };
-    outcome.check_alignment(&warnings);
+    outcome.check_views(&warnings);
     if !is_chosen {
         outcome.check_range(&warnings)?;
     }
@@ -148,24 +153,26 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Warns if the rows of the views do not agree.
-    fn check_alignment(&self, warnings: &Warnings) {
+    /// Shows the pair to the checks of a run, which warn if the views do not fit together.
+    fn check_views(&self, warnings: &Warnings) {
         let settings = &self.loaded.settings.alignment;
+        let show = |mut check: Box<dyn Observer>| {
+            check.observe(&self.matched);
+            check.finish();
+        };
+        let (white, shown) = (self.params.white, exposure::Shared::default());
+        show(Box::new(ExposureObserver::new(shown, white, false, warnings.clone())));
         if !settings.check {
             return;
         }
-        let StereoPair { left, right, .. } = &self.matched.pair;
-        let options = Options { range: Some(self.params.range), ..Options::default() };
-        let measurement = measure(left, right, &options);
-        let limits = settings.limits(
-            self.rig.calibrated,
-            self.rig.farthest_px(),
-            self.rig.rows_if_exchanged(),
-        );
-        let verdict = limits.assess(measurement.as_ref(), Verdict::Unsure);
-        if verdict.is_alarm() {
-            let text = limits.describe(verdict, measurement.as_ref());
-            warnings.warn(Check::Alignment, text);
+        let rig = self.rig;
+        let limits = settings.limits(rig.calibrated, rig.farthest_px(), rig.rows_if_exchanged());
+        let (options, state) = (Options::default(), alignment::Shared::default());
+        let told = warnings.clone();
+        show(Box::new(AlignmentObserver::new(options, limits, state.clone(), None, told)));
+        // If the rows certainly agree, the views fit together, and what lacks disparities is bare.
+        if locked(&state).verdict != Verdict::Good {
+            show(Box::new(KnownObserver::new(warnings.clone())));
         }
     }
 

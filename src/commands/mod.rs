@@ -19,10 +19,12 @@ mod stdout;
 mod stills;
 mod verify;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{self, Cli, Command};
 use crate::telemetry::stderr;
@@ -46,7 +48,8 @@ pub fn program() -> ExitCode {
     source::gst::hear_glib();
     let cli = match Cli::try_parse().map_err(cli::with_tip) {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            suggest_run(&mut error);
             let told = error.to_string();
             let shown = redact(&told);
             if !error.use_stderr() || shown == told {
@@ -68,6 +71,17 @@ pub fn program() -> ExitCode {
     };
     stderr::flush();
     ExitCode::from(status)
+}
+
+/// Adds the command line that is likely meant to the error for one without a command.
+fn suggest_run(error: &mut clap::Error) {
+    let lacks_command =
+        matches!(error.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument);
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(line) = cli::run_instead(&arguments).filter(|_| lacks_command) {
+        let tip = format!("give the command: `{line}`").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
 }
 
 fn dispatch(cli: Cli) -> Result<(), Error> {

@@ -125,7 +125,11 @@ pub struct ExposureObserver {
     white: u8,
     live: bool,
     measured: Option<Instant>,
+    /// Measured pairs, and how many of the last ones in a row were bad.
+    pairs: u32,
     bad: u32,
+    /// Problem of the last measured pair.
+    trouble: Option<String>,
     told: bool,
 }
 
@@ -133,18 +137,27 @@ impl ExposureObserver {
     /// Creates an observer that updates `shared`. Images are white from this grey level
     /// on; the cameras of a live source can be adjusted.
     pub fn new(shared: Shared, white: u8, live: bool, warnings: Warnings) -> Self {
-        Self { shared, warnings, white, live, measured: None, bad: 0, told: false }
+        let (measured, trouble) = (None, None);
+        Self { shared, warnings, white, live, measured, pairs: 0, bad: 0, trouble, told: false }
     }
 
-    fn measure(&mut self, frame: &Matched) -> Option<String> {
+    fn measure(&mut self, frame: &Matched) {
         let exposure = Exposure::of(&frame.pair.left, &frame.pair.right, self.white);
         *locked(&self.shared) = Some(exposure);
-        let trouble = exposure.trouble(self.live);
-        self.warnings.renew(Check::Exposure, trouble.clone());
-        self.bad = if trouble.is_some() { self.bad + 1 } else { 0 };
-        let trouble = trouble.filter(|_| self.bad >= PATIENCE && !self.told)?;
-        self.told = true;
-        Some(trouble)
+        self.trouble = exposure.trouble(self.live);
+        self.warnings.renew(Check::Exposure, self.trouble.clone());
+        self.pairs += 1;
+        self.bad = if self.trouble.is_some() { self.bad + 1 } else { 0 };
+        if self.bad >= PATIENCE {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        if let Some(trouble) = self.trouble.take().filter(|_| !self.told) {
+            self.told = true;
+            self.warnings.warn(Check::Exposure, trouble);
+        }
     }
 }
 
@@ -152,9 +165,14 @@ impl Observer for ExposureObserver {
     fn observe(&mut self, frame: &Matched) {
         if self.measured.is_none_or(|measured| measured.elapsed() >= STEP) {
             self.measured = Some(Instant::now());
-            if let Some(trouble) = self.measure(frame) {
-                self.warnings.warn(Check::Exposure, trouble);
-            }
+            self.measure(frame);
+        }
+    }
+
+    /// Judges a run of a few pairs, all of which were bad.
+    fn finish(&mut self) {
+        if self.bad == self.pairs {
+            self.tell();
         }
     }
 }
@@ -189,15 +207,23 @@ mod tests {
         let dark = matched(100, 20);
         // 139 compared with 79.
         for _ in 1..PATIENCE {
-            assert_eq!(observer.measure(&dark), None);
+            observer.measure(&dark);
+            assert_eq!(observer.warnings.all(), []);
         }
         assert_eq!(locked(&observer.shared).unwrap().right.brightness, 78.75);
-        let told = observer.measure(&dark).unwrap();
+        observer.measure(&dark);
+        let told = observer.warnings.all().pop().unwrap().text;
         assert!(told.contains("the left view's") && told.contains("1.8 times"), "{told}");
         assert!(told.contains("[camera] exposure_from"), "{told}");
-        assert_eq!(observer.measure(&dark), None);
-        let first =
-            |live, pair| ExposureObserver { bad: PATIENCE, ..new(live) }.measure(pair).unwrap();
+        observer.measure(&dark);
+        observer.finish();
+        assert_eq!(observer.warnings.all()[0].count, 1);
+        let first = |live, pair| {
+            let mut observer = new(live);
+            observer.measure(pair);
+            observer.finish();
+            observer.warnings.all().pop().unwrap().text
+        };
         let bright = matched(90, 100);
         let told = first(true, &bright);
         assert!(told.contains("20 % of the") && told.contains("exposure_ms"), "{told}");
@@ -205,6 +231,13 @@ mod tests {
         for told in [first(false, &bright), first(false, &dark)] {
             assert!(!told.contains("[camera]"), "{told}");
         }
+        // A short run that ends dark, as a recording that is faded out.
+        let grey = || Image::from_fn(20, 10, |_, _| 90);
+        let good = Matched { pair: StereoPair::of_stills(grey(), grey()), ..matched(90, 90) };
+        let mut observer = new(false);
+        [&good, &dark].into_iter().for_each(|pair| observer.measure(pair));
+        observer.finish();
+        assert_eq!(observer.warnings.all().len(), 0);
     }
 
     #[test]

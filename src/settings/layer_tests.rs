@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 use stereod_core::engine::Choice;
+use stereod_core::matching::Cost;
 use stereod_core::settings::{FILE_MAX, MISTAKES_MAX, PRESETS, variable};
 use toml::Value;
 
@@ -48,6 +49,24 @@ fn nothing_said_is_the_defaults() {
     assert_eq!(loaded.params, defaults.matching.params().unwrap());
     assert_eq!(*loaded.origin("matching", "disparities"), Origin::Default);
     assert_eq!(loaded.origin("matching", "p1").to_string(), "default for combined");
+}
+
+#[test]
+fn the_window_of_ad_follows_the_engine_unless_it_is_given() {
+    let window = |assignments: &[&str]| {
+        let mut layers = Layers::new();
+        assignments.iter().for_each(|assignment| layers.assignment(assignment));
+        let loaded = layers.finish().unwrap();
+        let Cost::Ad { window, .. } = loaded.params.cost else { panic!("{assignments:?}") };
+        assert_eq!(loaded.settings.matching.ad_window, window);
+        (window, loaded.origin("matching", "ad_window").to_string())
+    };
+    let (ad, wgpu) = ("matching.cost=ad", "engine.kind=wgpu");
+    assert_eq!(window(&[ad]), (3, "default".into()));
+    assert_eq!(window(&[ad, wgpu]), (1, "default for wgpu".into()));
+    // The engine refuses it.
+    let given = "matching.ad_window=3";
+    assert_eq!(window(&[ad, wgpu, given]), (3, format!("--set {given}")));
 }
 
 #[test]

@@ -118,11 +118,60 @@ fn match_warns_as_well() {
     let (left, right) = ("rectified/png/cam0/000016.png", "rectified/png/cam1/000016.png");
     assert_eq!(warning(left, right, &[]), [""; 0]);
     let exchanged = warning(right, left, &[]);
-    assert!(exchanged.len() == 1 && exchanged[0].contains("exchanged"), "{exchanged:?}");
+    assert!(exchanged.iter().any(|line| line.contains("exchanged (")), "{exchanged:?}");
     let (left, right) = ("png/cam0/000016.png", "png/cam1/000016.png");
     let raw = warning(left, right, &[]);
-    assert!(raw.len() == 1 && raw[0].contains("give --calibration FILE"), "{raw:?}");
+    assert!(raw.iter().any(|line| line.contains("give --calibration FILE")), "{raw:?}");
     assert_eq!(warning(left, right, &["--set", "alignment.check=false"]), [""; 0]);
+    // Under a calibration the rows of exchanged views are far apart.
+    let calibrated = ["--calibration", "kalibr_camchain.yaml"];
+    assert_eq!(warning(left, right, &calibrated), [""; 0]);
+    let exchanged = warning(right, left, &calibrated);
+    assert!(exchanged.iter().any(|line| line.contains("exchanged (")), "{exchanged:?}");
+}
+
+#[test]
+fn match_can_be_strict_about_views_that_do_not_fit_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let (width, height) = (200, 150);
+    let texture = |seed: usize, shift: usize| {
+        Image::from_fn(width, height, move |x, y| {
+            let mixed = ((x + shift) / 2).wrapping_mul(0x9e37_79b9)
+                ^ (y / 2 + 1000 * seed).wrapping_mul(0x85eb_ca6b);
+            (mixed.wrapping_mul(0xc2b2_ae35) >> 11) as u8 / 2 + 60
+        })
+    };
+    let white = |shift| {
+        let view: Image = texture(1, shift);
+        Image::from_fn(width, height, |x, y| if y < 60 { 255 } else { view.row(y)[x] })
+    };
+    for (name, view) in [
+        ("l", texture(1, 0)),
+        ("r", texture(1, 5)),
+        ("other", texture(2, 0)),
+        ("white-l", white(0)),
+        ("white-r", white(5)),
+    ] {
+        let file = encode_grey(view.pixels(), width, height).unwrap();
+        std::fs::write(folder.path().join(name), file).unwrap();
+    }
+    let matched = |left: &str, right: &str, strict: &[&str]| {
+        let arguments = [&["match", left, right, "-o", "d.png", "-d", "16"][..], strict].concat();
+        let (status, _, stderr) = outcome(stereod(&arguments).current_dir(folder.path()));
+        (status, stderr)
+    };
+    for (left, right, words) in [
+        ("l", "other", "% of the pixels have a disparity, so the views hardly fit together"),
+        ("white-l", "white-r", "% of the left view's pixels are white"),
+        ("l", "l", "the same picture"),
+    ] {
+        let (status, stderr) = matched(left, right, &[]);
+        assert!(status == 0 && stderr.contains(words), "{left} {right}: {status} {stderr}");
+        let (status, stderr) = matched(left, right, &["--strict"]);
+        assert!(status == 5 && stderr.contains(words), "{left} {right}: {status} {stderr}");
+    }
+    let (status, stderr) = matched("l", "r", &["--strict"]);
+    assert!(status == 0 && !stderr.contains("WARN"), "{stderr}");
 }
 
 /// If the rows move up and down all the time, as with a loose camera, no calibration is advised.

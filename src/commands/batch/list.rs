@@ -11,15 +11,13 @@ use crate::cli::batch::BatchArgs;
 use stereod_core::files::extension;
 use stereod_core::reading;
 use stereod_io::source::recording::{is_recording, partners};
-use stereod_io::source::spec::{SourceSpec, StreamSpec};
+use stereod_io::source::spec::{SourceSpec, StreamSpec, VIDEOS};
 
 /// Largest size of a list in bytes.
 const LIST_MAX: u64 = 256 << 20;
 
 /// Longest name of an input, in bytes; names of files end at 255.
 const NAME_MAX: usize = 120;
-
-const VIDEOS: [&str; 8] = ["mkv", "mp4", "mov", "m4v", "avi", "webm", "ts", "mts"];
 
 /// Arrangement of the views in single videos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

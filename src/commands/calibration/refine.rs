@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::cli::calibration::RefineArgs;
 use crate::commands::prepare::rig::Cameras;
 use crate::commands::{Error, inputs, load, print, progress_bar, signals};
-use crate::observe::alignment::rotation::{NAMES, Turn, measure_turn};
+use crate::observe::alignment::rotation::{Kept, NAMES, Turn, measure_turn};
 use crate::telemetry::logs;
 use anyhow::{Context, anyhow};
 use stereod_core::calibration::format::{self, Format, Report};
@@ -101,27 +101,20 @@ struct Refined {
     last: Turn,
     /// Sum of the corrections.
     terms: [f64; 4],
-    /// Terms that the scene does not determine.
-    held: [bool; 4],
 }
 
 fn refine(before: &StereoCalibration, pairs: &[StereoPair]) -> anyhow::Result<Refined> {
     // A rectification in the file is that of the cameras before.
     let mut calibration = StereoCalibration { rectification: None, ..before.clone() };
-    let (mut first, mut terms, mut held) = (None, [0.0; 4], [false; 4]);
+    let (mut first, mut terms) = (None, [0.0; 4]);
     for round in 0..ROUNDS {
         let mut turn = measured(&calibration, pairs)?;
-        if round == 0 {
-            held = turn.undetermined();
-        }
-        for i in (0..4).filter(|&i| held[i]) {
-            turn.hold(i);
-        }
+        turn.keep(&terms);
         let last = turn.clone();
         let first = first.get_or_insert(turn);
         if last.terms.xyz().norm().max(last.terms[3].abs()) < SETTLED || round == ROUNDS - 1 {
             let first = first.clone();
-            return Ok(Refined { calibration, first, last, terms, held });
+            return Ok(Refined { calibration, first, last, terms });
         }
         calibration = StereoCalibration { rectification: None, ..last.correct(&calibration)? };
         terms.iter_mut().zip(last.terms.iter()).for_each(|(sum, term)| *sum += term);
@@ -155,13 +148,18 @@ impl Refined {
                 3 => (100.0 * self.terms[i], 100.0 * sd, "%", 3),
                 _ => (self.terms[i].to_degrees(), sd.to_degrees(), "degrees", 3),
             };
-            let _ = match self.held[i] {
-                true => writeln!(
+            // The last round measures only.
+            let _ = match self.last.kept[i].filter(|_| self.terms[i] == 0.0) {
+                Some(Kept::Undetermined) => writeln!(
                     text,
                     "{name}: not determined by this scene (± {sd:.digits$} {unit}), left as it was; take pairs \
                      with texture in all corners of the image"
                 ),
-                false => writeln!(text, "{name}: {value:+.digits$} ± {sd:.digits$} {unit}"),
+                Some(Kept::WithinCalibration) => writeln!(
+                    text,
+                    "{name}: no change beyond the calibration's own error (± {sd:.digits$} {unit}), left as it was"
+                ),
+                None => writeln!(text, "{name}: {value:+.digits$} ± {sd:.digits$} {unit}"),
             };
         }
         text
@@ -175,15 +173,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_term_that_is_held_takes_its_share_of_the_others_with_it() {
+    fn a_term_that_is_fixed_takes_its_share_of_the_others_with_it() {
         // Terms 0 and 1 are known only by their sum.
         let mut covariance = Matrix4::identity() * 1e-8;
         covariance[(0, 1)] = -0.9e-8;
         covariance[(1, 0)] = -0.9e-8;
         let terms = [0.004, 0.002, 0.001, 0.0].into();
-        let mut turn =
-            Turn { terms, covariance, points: 100, pairs: 5, rows_px: 1.0, left_px: 0.1 };
-        turn.hold(1);
+        let (kept, points, pairs) = ([None; 4], 100, 5);
+        let mut turn = Turn { terms, covariance, kept, points, pairs, rows_px: 1.0, left_px: 0.1 };
+        turn.fix(1, 0.0);
         assert!((turn.terms[0] - 0.0058).abs() < 1e-12 && turn.terms[1] == 0.0, "{}", turn.terms);
         assert_eq!(turn.terms[2], 0.001);
         assert!(turn.covariance[(0, 0)] < 0.2e-8);

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::{Common, FlagLayer};
 use crate::commands::Error;
-use crate::settings::{Layers, Loaded, Places, config_file};
+use crate::settings::{Layers, Loaded, Origin, Places, config_file};
 use crate::telemetry::logs;
 use stereod_core::calibration::format::file_list;
 use stereod_core::engine::Choice;
@@ -37,9 +37,12 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     Ok(loaded)
 }
 
-/// Warns of settings for GPUs if the CPU is to be used.
+/// Warns of settings for GPUs if the CPU is to be used, and tells of a default that follows the engine.
 fn say_what_is_ignored(loaded: &Loaded) {
     let engine = &loaded.settings.engine;
+    if *loaded.origin("matching", "ad_window") == Origin::For("wgpu") {
+        tracing::info!("the wgpu engine has the cost `ad` of single pixels only: --ad-window is 1");
+    }
     if engine.kind == Choice::Cpu {
         for key in engine.options().cuda.asked_for() {
             let origin = loaded.origin("engine", key);

@@ -13,15 +13,14 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
+use self::defaults::{follow_engine, resolve};
 use super::matching;
 use super::matching::presets::PRESETS;
-use super::row::Kind;
 use super::schema::Schema;
 use super::schema::{self, join};
 use super::suggest::nearest;
 
 use crate::matching::Params;
-use crate::matching::cost::COSTS;
 use crate::matching::params::Chosen;
 use crate::matching::saturation::WHITE;
 use crate::reading;
@@ -44,7 +43,8 @@ pub enum Origin {
     /// A flag such as `--p1`.
     Flag(&'static str),
     Parameter,
-    Cost(&'static str),
+    /// Default for this cost or engine.
+    For(&'static str),
     Preset(&'static str),
     /// Changed in the window while it was in effect.
     Window,
@@ -63,7 +63,7 @@ impl fmt::Display for Origin {
             Origin::Set(argument) => write!(f, "--set {}", redact(argument)),
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Parameter => f.write_str("parameter"),
-            Origin::Cost(name) => write!(f, "default for {name}"),
+            Origin::For(name) => write!(f, "default for {name}"),
             Origin::Preset(name) => write!(f, "preset {name}"),
             Origin::Window => f.write_str("a change while running"),
             Origin::Pictures(said) => write!(f, "chosen from the pictures ({said})"),
@@ -403,6 +403,7 @@ impl<S: Schema> Layers<S> {
         let layers = self.clone();
         let mut values = self.table;
         let cost = resolve::<S>(&mut values);
+        follow_engine(&mut values, &mut self.origins, cost);
         let checked: S = schema::typed(values.clone());
         if let Err((section, conflict)) = checked.check() {
             let origin =
@@ -455,7 +456,7 @@ impl<S: Schema> Layers<S> {
             speckle: is_chosen(&["speckle_size", "speckle_range"]),
         };
         for (section, row) in schema::rows::<S>().filter(|(_, row)| row.by_cost.is_some()) {
-            self.origins.entry(dotted(section, row.key)).or_insert(Origin::Cost(cost));
+            self.origins.entry(dotted(section, row.key)).or_insert(Origin::For(cost));
         }
         Ok(Loaded { settings, params, values, origins: self.origins, layers })
     }
@@ -486,30 +487,6 @@ impl<S: Schema> Layers<S> {
     }
 }
 
-/// Resolves the values of a table: every `auto` that depends on the cost or the paths becomes its number,
-/// whole numbers become fractions where needed, and dates become texts. Returns the name of the cost.
-fn resolve<S: Schema>(values: &mut Table) -> &'static str {
-    let name = values["matching"]["cost"].as_str();
-    let cost = COSTS.iter().find(|cost| Some(cost.name) == name).expect("the cost was checked");
-    let of_cost = &cost.defaults;
-    let without_paths = match &values["matching"]["paths"] {
-        Value::String(_) => of_cost.paths == 0,
-        paths => paths.as_integer() == Some(0),
-    };
-    for (section, row) in schema::rows::<S>() {
-        let value = &mut values[section][row.key];
-        *value = match (row.kind, row.by_cost, &*value) {
-            (_, Some(_), Value::String(_)) if without_paths && row.off_without_paths => 0.into(),
-            (Kind::Real(_), Some(by_cost), Value::String(_)) => by_cost(of_cost).into(),
-            (_, Some(by_cost), Value::String(_)) => (by_cost(of_cost) as i64).into(),
-            (Kind::Real(_), _, Value::Integer(whole)) => (*whole as f64).into(),
-            (_, _, Value::Datetime(date)) => date.to_string().into(),
-            _ => continue,
-        };
-    }
-    cost.name
-}
-
 const SAME_KEYS: &str = "both readings of a file hold the same keys";
 
 fn in_order<'a, 'i>(
@@ -533,5 +510,6 @@ pub fn variable(section: &str, key: &str) -> String {
     format!("{PREFIX}{section}_{key}").to_uppercase()
 }
 
+mod defaults;
 mod live;
 mod rigs;

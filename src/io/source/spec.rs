@@ -12,8 +12,12 @@ use gstreamer::glib;
 
 use super::recording::{GRAPH, is_graph, is_recording};
 use super::{pictures, v4l2};
+use stereod_core::files::extension;
 use stereod_core::picture::still;
 use stereod_core::redact::{redact, remember, string_at};
+
+/// Endings of the names of videos.
+pub const VIDEOS: [&str; 8] = ["mkv", "mp4", "mov", "m4v", "avi", "webm", "ts", "mts"];
 
 /// Source of stereo pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +162,25 @@ impl SourceSpec {
         anyhow::ensure!(
             !half || self.is_one_stream(),
             "`--half` is for two views in one picture: give it with --side-by-side or --top-bottom, or leave it out"
+        );
+        Ok(())
+    }
+
+    /// Fails if one video, image, camera or stream stands where a recording of both views is expected.
+    pub fn check_recording(&self) -> anyhow::Result<()> {
+        let Self::Recording { path, .. } = self else { return Ok(()) };
+        let is_stream = || match StreamSpec::parse(path) {
+            StreamSpec::File(path) => {
+                VIDEOS.contains(&&*extension(&path)) || pictures::is_picture(&path)
+            }
+            _ => true,
+        };
+        let name = redact(&path.display().to_string());
+        anyhow::ensure!(
+            is_recording(path) || is_graph(path) || !is_stream(),
+            "{name} is one stream, and there are two views: if it holds both, give `--side-by-side '{name}'` (the \
+             left view in its left half) or `--top-bottom '{name}'` (in its upper half); if it is the left view, \
+             give the right one after it: `'{name}' RIGHT`"
         );
         Ok(())
     }
@@ -422,6 +445,27 @@ mod tests {
         assert_eq!(StreamSpec::parse(&link), StreamSpec::Camera(link.display().to_string()));
         assert!(SourceSpec::side_by_side(&link).may_be_live());
         assert!(StreamSpec::parse("/dev/v4l/by-id/usb-of-a-camera-index0").may_be_live());
+    }
+
+    #[test]
+    fn one_stream_is_no_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let video = folder.path().join("both.mp4");
+        std::fs::write(&video, "x").unwrap();
+        let streams =
+            ["both.mp4", "l.png", "l%02d.png", "rtsp://h/1", "/dev/video0", "v4l2src ! x"];
+        for stream in streams.into_iter().map(OsStr::new).chain([video.as_os_str()]) {
+            let error = SourceSpec::recording(stream, [None, None]).check_recording().unwrap_err();
+            let cure = format!("--side-by-side '{}'", stream.display());
+            assert!(error.to_string().contains(&cure), "{error}");
+        }
+        let folder = folder.path().as_os_str();
+        for other in
+            ["a.mcap", "a.bag", "a.txt", "ros2:/a"].into_iter().map(OsStr::new).chain([folder])
+        {
+            SourceSpec::recording(other, [None, None]).check_recording().unwrap();
+        }
+        SourceSpec::two("a.mp4", "b.mp4").check_recording().unwrap();
     }
 
     #[cfg(unix)]

@@ -280,9 +280,9 @@ impl Worker {
         else {
             return Ok(());
         };
-        let undetermined = turn.undetermined();
         // A bump does not change the focal length.
-        (0..4).filter(|&i| i == 3 || undetermined[i]).for_each(|i| turn.hold(i));
+        turn.fix(3, 0.0);
+        turn.keep(&[0.0; 4]);
         let turned = self.turned + turn.degrees();
         if turned.norm() > limit {
             bail!(

@@ -66,19 +66,40 @@ pub fn list() -> Vec<WebGpuDevice> {
     adapters().iter().map(device).collect()
 }
 
-/// All adapters, the preferred one first. `WGPU_BACKEND` and `WGPU_ADAPTER_NAME` choose among them.
+/// Variables of the environment that choose among the devices.
+const CHOOSING: [&str; 2] = ["WGPU_BACKEND", "WGPU_ADAPTER_NAME"];
+
+/// All adapters, the preferred one first. [`CHOOSING`] chooses among them.
 fn adapters() -> Vec<Adapter> {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::PRIMARY;
-    descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(descriptor.with_env());
-    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
-    if let Ok(name) = std::env::var("WGPU_ADAPTER_NAME") {
+    let mut adapters = every_adapter(|descriptor| descriptor.with_env());
+    if let Ok(name) = std::env::var(CHOOSING[1]) {
         let name = name.to_lowercase();
         adapters.retain(|adapter| adapter.get_info().name.to_lowercase().contains(&name));
     }
     adapters.sort_by_key(|adapter| rank(&adapter.get_info()));
     adapters
+}
+
+fn every_adapter(
+    choose: impl Fn(wgpu::InstanceDescriptor) -> wgpu::InstanceDescriptor,
+) -> Vec<Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::PRIMARY;
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(choose(descriptor));
+    pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY))
+}
+
+/// Returns why there is no adapter: none at all, or none that [`CHOOSING`] leaves.
+fn no_adapter() -> NoDevice {
+    let value = |name: &&str| Some(format!("{name}={}", std::env::var(name).ok()?));
+    let said: Vec<String> = CHOOSING.iter().filter_map(value).collect();
+    let names = every_adapter(|descriptor| descriptor).into_iter().map(|it| it.get_info().name);
+    let there: Vec<String> = names.collect();
+    match said.is_empty() || there.is_empty() {
+        true => NoDevice::None,
+        false => NoDevice::LeftOut { said: said.join(" with "), there: there.join(", ") },
+    }
 }
 
 /// No device can be used; the CPU engine can.
@@ -88,6 +109,8 @@ pub enum NoDevice {
         "there is no device with a Vulkan driver (Debian's mesa-vulkan-drivers has those of AMD, Intel and the Raspberry Pi)"
     )]
     None,
+    #[error("{said} fits none of the devices that are there: {there}")]
+    LeftOut { said: String, there: String },
     #[error("{name} refuses: {reason}")]
     Refused { name: String, reason: String },
 }
@@ -119,7 +142,7 @@ impl Gpu {
     pub fn open(options: WebGpuOptions) -> anyhow::Result<Self> {
         match adapters().first() {
             Some(adapter) => Self::on(adapter, options),
-            None => Err(NoDevice::None.into()),
+            None => Err(no_adapter().into()),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::matching::saturation::ALIKE;
 use crate::matching::subpixel::{LIMIT_UNIT, LIMITS};
 use crate::matching::texture::{RESPONSE_MAX, UNCLIPPED};
 use crate::matching::window::UNIT;
-use crate::matching::{CensusWindow, Cost, Params, Subpixel, cost, levels, params};
+use crate::matching::{CensusWindow, Cost, Params, Paths, Subpixel, cost, levels, params};
 
 /// Invocations of a workgroup that share lines.
 const THREADS: u32 = 128;
@@ -41,7 +41,13 @@ pub(super) struct Level {
     pub lines: u32,
     /// Rows of a band; the last one may have fewer.
     pub band_rows: u32,
-    /// Steps of the downward paths, and of all others.
+    fn missing(what: &str) -> Refusal {
+    Refusal::Parameter(format!(
+        "the wgpu engine cannot match with {what}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
+    ))
+}
+
+/// Steps of the downward paths, and of all others.
     pub steps: [Vec<(i32, i32)>; 2],
     constants: String,
 }
@@ -85,7 +91,6 @@ impl Constant for [u16; LIMITS] {
 impl Level {
     /// The levels of pairs of this size, the finest first.
     pub fn all(gpu: &Gpu, params: &Params, size: (usize, usize)) -> anyhow::Result<Vec<Self>> {
-        check(params)?;
         let levels = levels::levels(params, size);
         let coarsest = levels.len() - 1;
         let level =
@@ -109,8 +114,7 @@ impl Level {
         let group = needed.next_power_of_two().min(lanes_max).min(THREADS);
         let per_lane = needed.div_ceil(group);
         let words = group * per_lane;
-        let (down, others): (Vec<_>, Vec<_>) =
-            params.paths.steps().iter().partition(|step| step.1 > 0);
+        let (down, others) = steps(params.paths)?;
         let most = down.len().max(others.len()) as u64;
         let of_row = u64::from(width) * u64::from(words) * 4;
         let rows = (gpu.buffer_max() / (of_row * most)).min(u64::from(height)) as u32;
@@ -142,7 +146,7 @@ impl Level {
         level.define("LINES", THREADS / group);
         level.define("PER_LANE", per_lane);
         level.define("WHOLE_SUBGROUP", is_whole && group == lanes_max);
-        level.define_all();
+        level.define_all()?;
         Ok(level)
     }
 
@@ -150,8 +154,8 @@ impl Level {
         let _ = writeln!(self.constants, "const {name} = {};", value.text());
     }
 
-    /// The constants of all stages.
-    fn define_all(&mut self) {
+    /// The constants of all stages. Fails if the shaders cannot match with the parameters.
+    fn define_all(&mut self) -> anyhow::Result<()> {
         let params = self.params.clone();
         let is_set = |on| if on { 1u32 } else { 0 };
         self.define("WIDTH", self.width);
@@ -162,7 +166,7 @@ impl Level {
         self.define("WORDS", self.words);
         self.define("STRIP", STRIP);
         self.define("SEGMENT", self.segment());
-        self.define_cost(params.cost);
+        self.define_cost(params.cost)?;
         // Noise and support.
         self.define("RESPONSE_MAX", RESPONSE_MAX as u32);
         self.define("UNCLIPPED_LEAST", i32::from(UNCLIPPED.0));
@@ -235,16 +239,18 @@ impl Level {
         self.define("FAR_RADIUS", REACH as i32);
         self.define("LEAST_CONFIDENCE", LEAST_CONFIDENCE);
         self.define("CONFIDENCE_LEAST", params.confidence.unwrap_or(0));
+        Ok(())
     }
 
-    fn define_cost(&mut self, cost: Cost) {
+    fn define_cost(&mut self, cost: Cost) -> Result<(), Refusal> {
         for (name, number) in [("COST_AD", 0u32), ("COST_CENSUS", 1), ("COST_COMBINED", 2)] {
             self.define(name, number);
         }
         let (mut kind, mut truncation, mut window) = (0u32, 0, cost::COMBINED_CENSUS);
         let mut weights = [0; 4];
         match cost {
-            Cost::Ad { truncation: most, .. } => truncation = most,
+            Cost::Ad { truncation: most, window: 1 } => truncation = most,
+            Cost::Ad { .. } => return Err(missing("`ad_window` above 1")),
             Cost::Census { window: of_cost } => (kind, window) = (1, of_cost),
             Cost::Combined {
                 census_weight,
@@ -256,7 +262,9 @@ impl Level {
                 (kind, truncation) = (2, intensity_truncation);
                 weights = [census_weight, gradient_weight, intensity_weight, gradient_truncation];
             }
-            Cost::Block { .. } | Cost::MutualInformation { .. } => {}
+            Cost::Block { .. } | Cost::MutualInformation { .. } => {
+                return Err(missing(&format!("`cost={}`", cost.name())));
+            }
         }
         self.define("COST", kind);
         self.define("TRUNCATION", truncation);
@@ -267,6 +275,7 @@ impl Level {
         self.define("CENSUS_DOWN", height as i32 / 2);
         self.define("CENSUS_BITS", window.bits());
         self.define("CENSUS_SYMMETRIC", window == CensusWindow::Symmetric9x7);
+        Ok(())
     }
 
     /// Pixels of a row whose winners a workgroup selects.
@@ -302,17 +311,20 @@ impl Level {
     }
 }
 
-/// Fails if shaders cannot compute a map with these parameters.
-fn check(params: &Params) -> anyhow::Result<()> {
-    let missing = match (params.cost, params.paths.count()) {
-        (Cost::Ad { window: 2.., .. }, _) => "`ad_window` above 1".to_owned(),
-        (cost @ (Cost::Block { .. } | Cost::MutualInformation { .. }), _) => {
-            format!("`cost={}`", cost.name())
+fn missing(what: &str) -> Refusal {
+    Refusal::Parameter(format!(
+        "the wgpu engine cannot match with {what}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
+    ))
+}
+
+/// Steps of the downward paths, and of all others.
+type Steps = (Vec<(i32, i32)>, Vec<(i32, i32)>);
+
+fn steps(paths: Paths) -> Result<Steps, Refusal> {
+    match paths {
+        Paths::Four | Paths::Five | Paths::Eight => {
+            Ok(paths.steps().iter().partition(|step| step.1 > 0))
         }
-        (_, count @ (0 | 16)) => format!("`paths={count}`"),
-        _ => return Ok(()),
-    };
-    bail!(Refusal::Parameter(format!(
-        "the wgpu engine cannot match with {missing}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
-    )))
+        Paths::None | Paths::Sixteen => Err(missing(&format!("`paths={}`", paths.count()))),
+    }
 }
