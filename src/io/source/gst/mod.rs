@@ -19,6 +19,7 @@ mod libav;
 mod limits;
 mod live_times;
 mod message;
+mod multipart;
 mod options;
 mod orientation;
 mod origin;
@@ -28,6 +29,7 @@ mod reach;
 mod reconnect;
 mod references;
 mod sender_times;
+mod server;
 mod stills;
 mod stream;
 mod time_jumps;
@@ -122,5 +124,7 @@ pub fn initialise() -> anyhow::Result<()> {
     thread::require_spare(thread::OF_SOURCE)?;
     gst::init().context(
         "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
-    )
+    )?;
+    multipart::register();
+    Ok(())
 }

@@ -41,7 +41,8 @@ const CHECKS: [(&str, &str); 8] = [
     ),
     (
         "decklinkvideosrc",
-        "; check that a signal is connected, and its mode (mode=..., connection=...)",
+        "; check that its driver finds the card (/dev/blackmagic), that a signal is connected, and its mode \
+         (mode=..., connection=...)",
     ),
 ];
 
