@@ -382,7 +382,11 @@ mod tests {
             assert_eq!(StreamSpec::parse(at(name)), StreamSpec::Pictures(at(name)));
         }
         assert!(matches!(StreamSpec::parse("rtsp://camera/1"), StreamSpec::Uri(_)));
-        assert!(matches!(StreamSpec::parse("/dev/video77"), StreamSpec::Camera(_)));
+        for name in ["/dev/video77", "v4l2:///dev/video77"] {
+            assert_eq!(StreamSpec::parse(name), StreamSpec::Camera("/dev/video77".to_owned()));
+        }
+        let launched = StreamSpec::parse("gst-launch-1.0 -v videotestsrc ! 'video/x-raw,width=64'");
+        assert_eq!(launched.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         let fragment = StreamSpec::parse("videotestsrc  !\n video/x-raw,width=64 ! ");
         assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         assert!(fragment.may_be_live() && !file("a.mp4").may_be_live());
