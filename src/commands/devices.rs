@@ -23,6 +23,7 @@ struct Listed {
 }
 
 pub fn run(args: DevicesArgs) -> Result<(), Error> {
+    quiet_libcamera();
     let loaded = load(&args.common, FlagLayer::default())?;
     let found = v4l2::list();
     let others = gst::find_cameras().unwrap_or_else(|error| {
@@ -43,6 +44,15 @@ pub fn run(args: DevicesArgs) -> Result<(), Error> {
         return print(format!("{all}\n"));
     }
     print(engines(&cpu) + &cameras::as_text(&found, &others, args.controls))
+}
+
+/// Keeps libcamera, which looks for cameras through its plug-in, from writing more than errors to the terminal.
+fn quiet_libcamera() {
+    const LEVELS: &str = "LIBCAMERA_LOG_LEVELS";
+    if std::env::var_os(LEVELS).is_none() {
+        // SAFETY: the command has just begun, and no other thread of it reads the environment.
+        unsafe { std::env::set_var(LEVELS, "*:ERROR") };
+    }
 }
 
 fn cuda_devices() -> (Answer<cuda::Version>, Answer<cuda::Version>, Answer<Vec<Listed>>) {

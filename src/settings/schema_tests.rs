@@ -90,6 +90,10 @@ fn wrong_values_get_what_is_right() {
         let message = misfit(section, key, value.clone());
         assert!(message.ends_with(&format!("expected {expected}")), "{key} = {value}: {message}");
     }
+    for window in ["census_window", "block_window"] {
+        let message = misfit("matching", window, "zzz");
+        assert_eq!(message.matches("expected").count(), 1, "{message}");
+    }
     assert_eq!(
         misfit("engine", "kind", "cude"),
         "wrong value \"cude\" for `kind` in [engine]: expected one of `auto`, `cuda`, `wgpu`, `cpu`; \

@@ -124,7 +124,7 @@ impl FromStr for BlockWindow {
                 Ok(Self { width, height })
             }
             _ => Err(format!(
-                "expected an odd number of pixels from 1 to {SIDE_MAX}, or two of them such as 9x5, not {text}"
+                "expected an odd number of pixels from 1 to {SIDE_MAX}, or two of them such as 9x5"
             )),
         }
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gstreamer::glib;
 
 use super::recording::{GRAPH, is_graph, is_recording};
-use super::{pictures, v4l2};
+use super::{launch_line, misnamed, pictures, v4l2};
 use stereod_core::files::extension;
 use stereod_core::picture::still;
 use stereod_core::redact::{redact, remember, string_at};
@@ -212,10 +212,16 @@ impl StreamSpec {
         }
         // URIs and pipelines are UTF-8; file names need not be.
         if let Some(text) = trimmed {
-            if text.contains('!') || is_element(text) {
+            let is_command = launch_line::without_command(text).is_some();
+            if text.contains('!') || is_command || is_element(text) {
                 remember(text);
                 // A trailing "!" is the link to the reader of the frames.
+                let text = launch_line::pipeline(text);
                 return Self::Fragment(text.trim_end_matches([' ', '!']).to_owned());
+            }
+            // The address of V4L2 in GStreamer.
+            if let Some(device) = text.strip_prefix("v4l2://").filter(|d| d.starts_with("/dev/")) {
+                return Self::Camera(device.to_owned());
             }
             if let Some(path) = file_of_uri(text) {
                 return Self::File(path);
@@ -254,7 +260,8 @@ impl StreamSpec {
         }
     }
 
-    /// Returns the reason why the name does not fit one view, if it is a recording or a graph.
+    /// Returns the reason why the name does not fit one view, if it is a recording or a graph, or a name that other
+    /// programs take.
     pub fn misplaced(&self) -> Option<String> {
         if let Self::File(path) = self {
             let name = path.display();
@@ -271,7 +278,11 @@ impl StreamSpec {
                 ));
             }
         }
-        None
+        match self {
+            Self::File(path) if !path.exists() => misnamed::cure(path.to_str()?),
+            Self::Uri(uri) => misnamed::cure(uri),
+            _ => None,
+        }
     }
 
     /// Returns every existing local file that it may read.
@@ -407,7 +418,11 @@ mod tests {
             assert_eq!(StreamSpec::parse(at(name)), StreamSpec::Pictures(at(name)));
         }
         assert!(matches!(StreamSpec::parse("rtsp://camera/1"), StreamSpec::Uri(_)));
-        assert!(matches!(StreamSpec::parse("/dev/video77"), StreamSpec::Camera(_)));
+        for name in ["/dev/video77", "v4l2:///dev/video77"] {
+            assert_eq!(StreamSpec::parse(name), StreamSpec::Camera("/dev/video77".to_owned()));
+        }
+        let launched = StreamSpec::parse("gst-launch-1.0 -v videotestsrc ! 'video/x-raw,width=64'");
+        assert_eq!(launched.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         let fragment = StreamSpec::parse("videotestsrc  !\n video/x-raw,width=64 ! ");
         assert_eq!(fragment.name(), "\"videotestsrc ! video/x-raw,width=64\"");
         assert!(fragment.may_be_live() && !file("a.mp4").may_be_live());

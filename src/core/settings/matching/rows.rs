@@ -1,5 +1,7 @@
 //! The rows of `[matching]`.
 
+use std::str::FromStr;
+
 use super::presets;
 use crate::matching::cost::{COSTS, WEIGHT_MAX};
 use crate::matching::filter::rays::REACH_MAX;
@@ -68,7 +70,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         )
         .knob("Cost")
         .only("cost", &["ad"]),
-    Row::text("census_window", "9x7-symmetric", window)
+    Row::text("census_window", "9x7-symmetric", window::<CensusWindow>)
         .flag(MATCHING, "--census-window", "WINDOW")
         .help(
             "Cost `census`: pixels that are compared, 9x7-symmetric or a window such as 5x5 of at \
@@ -81,7 +83,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Cost")
         .offers(&["9x7-symmetric", "3x3", "5x5", "7x7", "9x7"])
         .only("cost", &["census"]),
-    Row::text("block_window", "9x9", block_window)
+    Row::text("block_window", "9x9", window::<BlockWindow>)
         .flag(MATCHING, "--block-window", "N|WxH")
         .shorter("window")
         .help(
@@ -452,15 +454,8 @@ const ABOUT_COSTS: [&str; COSTS.len()] = {
     about
 };
 
-/// Checks that a text is a window of block matching.
-fn block_window(text: &str) -> Result<(), String> {
-    text.parse::<BlockWindow>().map(drop)
-}
-
-/// Checks that a text is a census window.
-fn window(text: &str) -> Result<(), String> {
-    match text.parse::<CensusWindow>() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(with_nearest(error.trim_start_matches("expected "), text)),
-    }
+/// Checks that a text is a window. The description of correct ones follows the word "expected".
+fn window<T: FromStr<Err = String>>(text: &str) -> Result<(), String> {
+    let parsed = text.parse::<T>().map(drop);
+    parsed.map_err(|error| with_nearest(error.trim_start_matches("expected "), text))
 }

@@ -200,9 +200,16 @@ impl Shared {
     pub(super) fn fail_without_video(&self) {
         let missing = locked(&self.missing).clone();
         let other = locked(&self.other).clone();
-        self.fail(missing.unwrap_or_else(|| match other {
-            Some(other) => format!("there is no video in it, only {other}"),
-            None => "there is no video in it".to_owned(),
+        self.fail(missing.unwrap_or_else(|| {
+            match other {
+                Some(other) if other == "text/html" => {
+                    "it is a page for browsers, not a stream: the stream has an address \
+                 of its own (docs/cameras.md has those of usual cameras)"
+                        .to_owned()
+                }
+                Some(other) => format!("there is no video in it, only {other}"),
+                None => "there is no video in it".to_owned(),
+            }
         }));
     }
 

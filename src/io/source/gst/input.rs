@@ -242,6 +242,7 @@ mod tests {
         assert!(message.contains("is a folder;") && message.contains("/%04d.png"), "{message}");
         assert!(refusal("file:///nowhere.mp4").contains("/nowhere.mp4: no such file"));
         assert!(refusal("  ").contains("empty"));
+        assert!(refusal("0").contains("/dev/video0") && refusal("csi://0").contains("nvargus"));
         let message = refusal("ros2:/left/image_raw");
         assert!(message.contains("both views must come from the graph"), "{message}");
         let bag = folder.path().join("a.bag");

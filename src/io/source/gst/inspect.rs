@@ -78,8 +78,9 @@ fn jpeg_input(element: &gst::Element) -> Option<gst::Pad> {
 /// data never contains this marker (ITU-T T.81, B.1.1.5).
 fn drop_cut_pictures(pad: &gst::Pad, state: Arc<EyeState>) {
     let has_ends = AtomicBool::new(false);
-    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-        let whole = info.buffer().and_then(|buffer| buffer.map_readable().ok());
+    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+        let buffer = info.buffer().filter(|_| comes_in_pictures(pad));
+        let whole = buffer.and_then(|buffer| buffer.map_readable().ok());
         let Some(whole) = whole.map(|bytes| ends(&bytes)) else { return gst::PadProbeReturn::Ok };
         if whole {
             has_ends.store(true, Ordering::Relaxed);

@@ -3,10 +3,25 @@
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-/// Returns the message and the useful part of its debug text.
+use super::server;
+
+/// Returns the message and the useful part of its debug text, or what the server answered.
 pub(super) fn error_text(message: &gst::message::Error) -> String {
-    readable(message.error().message(), message.debug().as_deref())
+    if let Some(refusal) = server::refusal(message) {
+        return refusal;
+    }
+    let text = readable(message.error().message(), message.debug().as_deref());
+    let element = message.src().and_then(|source| source.downcast_ref::<gst::Element>());
+    let factory = element.and_then(gst::Element::factory);
+    match factory.is_some_and(|factory| factory.name() == "multipartdemux") {
+        true => text + PARTS,
+        false => text,
+    }
 }
+
+/// Cure of MJPEG over HTTP with parts that are not as long as they say, or without boundaries.
+const PARTS: &str = "; the server's headers do not fit its pictures; read the pictures without them: \
+                     \"souphttpsrc location=ADDRESS ! jpegdec\"";
 
 /// Reports whether an element only could not push its data on, which is a consequence of another
 /// error.
@@ -55,6 +70,11 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     if media == Some("video/x-bayer") {
         return Some(BAYER.to_owned());
     }
+    if let (Ok("urisource"), Ok(protocol)) =
+        (structure.get::<&str>("type"), structure.get::<&str>("detail"))
+    {
+        return Some(no_source(protocol));
+    }
     // Names of Debian and Ubuntu; the part after "gstreamer1.0-" is the same elsewhere.
     let package = match (structure.get::<&str>("type").ok()?, media) {
         ("decoder", Some(media)) if !in_good(media) => {
@@ -65,6 +85,19 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
     };
     let what = what.or(media.map(str::to_owned)).unwrap_or_else(|| "what it needs".to_owned());
     Some(format!("GStreamer has no {what}; install {package}"))
+}
+
+/// Returns the error for an address of an unknown protocol, with the fix.
+fn no_source(protocol: &str) -> String {
+    let cure = match protocol {
+        "tcp" => "give the element: \"tcpclientsrc host=HOST port=PORT ! decodebin\"",
+        "http" | "https" | "rtsp" | "rtsps" | "rtspt" | "rtspu" | "udp" => {
+            "install gstreamer1.0-plugins-good"
+        }
+        "srt" | "rtmp" | "rtmps" | "rist" | "rtp" => "install gstreamer1.0-plugins-bad",
+        _ => "check its beginning; docs/cameras.md has the text for each kind of camera",
+    };
+    format!("GStreamer reads no addresses {protocol}://; {cure}")
 }
 
 /// Cure of frames without a colour at each pixel, which no decoder reads.

@@ -21,6 +21,7 @@ mod libav;
 mod limits;
 mod live_times;
 mod message;
+mod multipart;
 mod options;
 mod orientation;
 mod origin;
@@ -30,6 +31,7 @@ mod reach;
 mod reconnect;
 mod references;
 mod sender_times;
+mod server;
 mod stills;
 mod stream;
 mod time_jumps;
@@ -124,5 +126,7 @@ pub fn initialise() -> anyhow::Result<()> {
     thread::require_spare(thread::OF_SOURCE)?;
     gst::init().context(
         "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
-    )
+    )?;
+    multipart::register();
+    Ok(())
 }

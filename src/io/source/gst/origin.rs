@@ -5,7 +5,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 /// Elements that read from devices and networks, and what to check if no frame comes.
-const CHECKS: [(&str, &str); 8] = [
+const CHECKS: [(&str, &str); 9] = [
     (
         "aravissrc",
         "; if the camera is found (arv-tool-0.8), check that it does not wait for a trigger, that the \
@@ -21,6 +21,11 @@ const CHECKS: [(&str, &str); 8] = [
         "udpsrc",
         "; check that the sender sends to this address and port, that the firewall lets UDP in, and that \
          the caps of udpsrc are the sender's",
+    ),
+    (
+        "srtsrc",
+        "; check the address and the passphrase, that the sender waits for callers (mode=listener), and that \
+         the firewall lets UDP through",
     ),
     (
         "souphttpsrc",
@@ -41,7 +46,8 @@ const CHECKS: [(&str, &str); 8] = [
     ),
     (
         "decklinkvideosrc",
-        "; check that a signal is connected, and its mode (mode=..., connection=...)",
+        "; check that its driver finds the card (/dev/blackmagic), that a signal is connected, and its mode \
+         (mode=..., connection=...)",
     ),
 ];
 

@@ -27,6 +27,7 @@ use super::message;
 use super::options::{GstOptions, Live};
 use super::origin;
 use super::plane::ViewLayout;
+use super::server;
 use super::times::{TICK, period_of};
 use crate::labels::Timing;
 use crate::source::live::EyeState;
@@ -163,6 +164,7 @@ impl InputStream {
                 Received::End => {
                     let reason = self.shared.first_failure();
                     let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
+                    let reason = server::explained(&self.pipeline, reason);
                     let advice = match message::says_nothing(&reason) {
                         true => origin::what_to_check(&self.pipeline),
                         false => "",
@@ -179,12 +181,12 @@ impl InputStream {
             }
             if Instant::now() > deadline {
                 let advice = Some(origin::what_to_check(&self.pipeline)).filter(|a| !a.is_empty());
-                bail!(
-                    "{}: no picture came within {:.1} s{}",
-                    self.name(),
+                let reason = format!(
+                    "no picture came within {:.1} s{}",
                     options.patience.as_secs_f64(),
                     advice.unwrap_or("; is the source sending?")
                 );
+                bail!("{}: {}", self.name(), server::explained(&self.pipeline, reason));
             }
         }
     }

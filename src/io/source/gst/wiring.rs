@@ -16,6 +16,7 @@ use super::options::GstOptions;
 use super::reach::{self, Reach};
 use super::stills;
 use crate::labels::Timing;
+use crate::source::launch_line;
 use crate::source::v4l2::{self, Format};
 
 /// Connects the first video of an input with `target`.
@@ -261,6 +262,10 @@ impl Wiring {
     }
 
     fn fragment(mut self, pipeline: &gst::Pipeline, text: &str) -> anyhow::Result<()> {
+        // A sink behind a demuxer is linked too late to be seen below, and one without a screen can crash.
+        if let Some(sink) = launch_line::sink_at_end(text) {
+            bail!("{NO_OPEN_END} (! {sink})");
+        }
         let built = gst::parse::bin_from_description_full(
             &close_caps(text),
             false,
@@ -270,9 +275,7 @@ impl Wiring {
         let bin = built
             .map_err(|error| {
                 let cure = match error.kind::<gst::ParseError>() {
-                    Some(gst::ParseError::NoSuchElement) => {
-                        "; check its name, or install its plug-in (gst-inspect-1.0 lists what is there)"
-                    }
+                    Some(gst::ParseError::NoSuchElement) => plugin_of(text),
                     _ => "",
                 };
                 anyhow!("cannot be built: {}{cure}", error.message())
@@ -298,9 +301,23 @@ impl Wiring {
             }
         }
         if open_ends == 0 {
-            bail!("has no open end that pictures could come from; leave out the sink at its end");
+            bail!(NO_OPEN_END);
         }
         Ok(())
+    }
+}
+
+const NO_OPEN_END: &str =
+    "has no open end that pictures could come from; leave out the sink at its end";
+
+/// Returns where the plug-in of a missing element comes from.
+fn plugin_of(text: &str) -> &'static str {
+    match text.split_whitespace().next().unwrap_or_default() {
+        "libcamerasrc" => "; install gstreamer1.0-libcamera",
+        "nvarguscamerasrc" => {
+            "; only NVIDIA's system for Jetson boards has it (nvidia-l4t-gstreamer); a container needs it from there"
+        }
+        _ => "; check its name, or install its plug-in (gst-inspect-1.0 lists what is there)",
     }
 }
 

@@ -69,7 +69,12 @@ struct Walk {
 
 /// Opens a file and finds its topics. Reports also whether it is ZED's `.svo2`.
 pub(super) fn open(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
-    let mut file = BufReader::with_capacity(1 << 20, reading::open(path)?);
+    of_file(reading::open(path)?)
+}
+
+/// Finds the topics of an open file. Reports also whether it is ZED's `.svo2`.
+pub(super) fn of_file(file: File) -> Result<(Box<dyn Reader>, bool)> {
+    let mut file = BufReader::with_capacity(1 << 20, file);
     let length = file.get_ref().metadata()?.len();
     let (summary, flaw) = match summary(&mut file, length) {
         Ok(Some(summary)) => match incompleteness(&summary) {

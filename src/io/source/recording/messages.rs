@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::fields::Fields;
 use super::interface::{Encoding, Topic};
@@ -133,7 +133,7 @@ fn of_ros<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
     let stamp = fields.stamp()?;
     if topic.content() == Some(Content::File) {
         let format = fields.text()?;
-        return Ok((stamp, of_format(format, fields.bytes()?)?));
+        return Ok((stamp, of_format(topic, format, fields.bytes()?)?));
     }
     if topic.content() == Some(Content::Packet) {
         let (_width, _height, encoding) = (fields.u32()?, fields.u32()?, fields.text()?);
@@ -152,7 +152,7 @@ fn of_ros<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
 fn of_protobuf<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> {
     let message = protobuf::Message::read(data)?;
     let picture = match topic.content() {
-        Some(Content::File) => of_format(message.text(3)?, message.bytes(2))?,
+        Some(Content::File) => of_format(topic, message.text(3)?, message.bytes(2))?,
         Some(Content::Pixels) => Picture::Raw(Raw {
             width: message.number(2) as usize,
             height: message.number(3) as usize,
@@ -167,11 +167,20 @@ fn of_protobuf<'a>(topic: &Topic, data: &'a [u8]) -> Result<(u64, Picture<'a>)> 
 }
 
 /// Returns the image of a message that names its format: a file or, as some drivers send it, a frame of a video.
-fn of_format<'a>(format: &'a str, content: &'a [u8]) -> Result<Picture<'a>> {
+fn of_format<'a>(topic: &Topic, format: &'a str, content: &'a [u8]) -> Result<Picture<'a>> {
     ensure!(
         !format.contains("compressedDepth"),
         "the images are depth (\"{format}\"), not a camera's view"
     );
+    if format == "zstd" {
+        let name = &topic.name;
+        let out = name.strip_suffix("/zstd").unwrap_or("/raw");
+        bail!(
+            "the images are of zstd_image_transport, which is not read; publish them as raw images while the \
+             recording is played, and record those: ros2 run image_transport republish --ros-args -p \
+             in_transport:=zstd -p out_transport:=raw -r in/zstd:={name} -r out:={out}"
+        );
+    }
     Ok(match Codec::of_words(format) {
         Some(codec) => Picture::Unit(Some(codec), content),
         None => Picture::File { content, format },
@@ -350,6 +359,15 @@ mod tests {
         data[name..name + 7].copy_from_slice(b"libaom-");
         let error = picture(&topic, 9, &data).unwrap_err().to_string();
         assert!(error.contains("\"libaom-\" is not read; h264"), "{error}");
+    }
+
+    #[test]
+    fn images_of_zstd_image_transport_come_with_the_line_that_converts_them() {
+        let mut topic = topic("sensor_msgs/CompressedImage");
+        topic.name = "/left/image_raw/zstd".to_owned();
+        let error = of_format(&topic, "zstd", &[]).unwrap_err().to_string();
+        let names = "-r in/zstd:=/left/image_raw/zstd -r out:=/left/image_raw";
+        assert!(error.contains("zstd_image_transport") && error.ends_with(names), "{error}");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub mod interface;
 mod mcap;
 pub mod messages;
 mod open;
+#[cfg(feature = "bags")]
+mod packed;
 mod pixels;
 mod protobuf;
 mod replay;

@@ -10,7 +10,7 @@ use super::folder::{self, Folder, as_streams, entries};
 use super::interface::{Lost, Message, Reader, TOPICS_MAX, Topic, add_topic};
 use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
-use super::{bag, rosbag2};
+use super::{bag, packed, rosbag2};
 use super::{dataset, mcap, svo};
 use stereod_core::reading;
 
@@ -149,6 +149,9 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
         return anyhow!("{name}: {}", svo::FIRST_VERSION);
     }
+    if let Some(command) = decompressor(path) {
+        return anyhow!("{name} is compressed: `{command} {name}` decompresses it first");
+    }
     if let Some(near) = near_miss(path) {
         return anyhow!("{name} is no recording: {near}");
     }
@@ -158,6 +161,22 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
          their files); videos and images are given by --left and --right",
         dataset::names()
     )
+}
+
+/// Returns the command that decompresses a file, by its first bytes.
+fn decompressor(path: &Path) -> Option<&'static str> {
+    const COMMANDS: [(&[u8], &str); 6] = [
+        (&[0x1f, 0x8b], "gunzip -k"),
+        (b"BZh", "bunzip2 -k"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "unxz -k"),
+        (&[0x04, 0x22, 0x4d, 0x18], "unlz4 -k"),
+        (b"PK\x03\x04", "unzip"),
+        (b"7z\xbc\xaf\x27\x1c", "7z x"),
+    ];
+    let mut start = Vec::new();
+    reading::open(path).ok()?.take(6).read_to_end(&mut start).ok()?;
+    let known = COMMANDS.iter().find(|(magic, _)| start.starts_with(magic));
+    known.map(|(_, command)| *command)
 }
 
 impl Recording {
@@ -170,7 +189,7 @@ impl Recording {
         let (mut calibrations, mut size) = (vec![], None);
         let opened: Result<(&'static str, Box<dyn Reader>)> =
             match kind(path).ok_or_else(|| not_a_recording(path))? {
-                Kind::Mcap => mcap::open(path)
+                Kind::Mcap => open_mcap(path)
                     .map(|(reader, is_svo)| (if is_svo { "ZED .svo2" } else { "MCAP" }, reader)),
                 Kind::DataSet(folder, open) => open(&folder).map(|(folder, kind)| {
                     (calibrations, size) = (folder.calibrations.clone(), folder.size);
@@ -269,13 +288,21 @@ fn open_graph(_prefix: &str) -> Result<Box<dyn Reader>> {
     bail!("{GRAPH} names a ROS 2 graph, and this program was built without the feature `ros2`")
 }
 
+/// Opens an MCAP file. Reports also whether it is ZED's `.svo2`.
+fn open_mcap(path: &Path) -> Result<(Box<dyn Reader>, bool)> {
+    let (reader, is_svo) = mcap::open(path)?;
+    #[cfg(feature = "bags")]
+    let reader = packed::unpacked(reader);
+    Ok((reader, is_svo))
+}
+
 /// Opens a folder of rosbag2: one file, or several in sequence.
 fn open_folder(folder: &Path) -> Result<Box<dyn Reader>> {
     let parts = parts(folder);
     ensure!(!parts.is_empty(), "the folder holds no .db3 and no .mcap file");
     let open = |path: &PathBuf| -> Result<Box<dyn Reader>> {
         match kind(path) {
-            Some(Kind::Mcap) => mcap::open(path).map(|(reader, _)| reader),
+            Some(Kind::Mcap) => open_mcap(path).map(|(reader, _)| reader),
             #[cfg(feature = "bags")]
             Some(Kind::Database) => rosbag2::open(path, Some(folder)),
             #[cfg(not(feature = "bags"))]

@@ -15,7 +15,9 @@ use super::super::camera_pools::CameraPools;
 use super::super::input::Input;
 use super::super::live_times::LiveTimes;
 use super::super::options::GstOptions;
-use super::super::{inspect, libav, limits, orientation, sender_times, time_jumps, wiring};
+use super::super::{
+    inspect, libav, limits, orientation, origin, sender_times, server, time_jumps, wiring,
+};
 use super::{InputStream, StreamSetup, is_recorded};
 use stereod_core::picture::orientation::Orient;
 use stereod_core::thread;
@@ -100,8 +102,10 @@ impl InputStream {
             match self.pipeline.set_state(state) {
                 Ok(change) => self.live |= change == gst::StateChangeSuccess::NoPreroll,
                 Err(_) => {
-                    let reason = self.shared.first_failure();
-                    bail!(reason.unwrap_or_else(|| "the pipeline does not start".to_owned()));
+                    let reason = self.shared.first_failure().unwrap_or_else(|| {
+                        format!("it does not start{}", origin::what_to_check(&self.pipeline))
+                    });
+                    bail!(server::explained(&self.pipeline, reason));
                 }
             }
             if let (gst::State::Paused, Some(at)) = (state, at) {
