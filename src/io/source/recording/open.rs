@@ -12,6 +12,7 @@ use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, rosbag2};
 use super::{dataset, mcap, svo};
+use crate::source::gst;
 use stereod_core::reading;
 
 /// Number of folders above a path that may be the recording it is a part of.
@@ -148,6 +149,9 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
     }
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svo")) {
         return anyhow!("{name}: {}", svo::FIRST_VERSION);
+    }
+    if let Some(advice) = gst::advice(path) {
+        return anyhow!("{name} is one video, no recording of messages; {advice}");
     }
     if let Some(near) = near_miss(path) {
         return anyhow!("{name} is no recording: {near}");
