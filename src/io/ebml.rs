@@ -2,9 +2,10 @@
 //! Matroska's tags.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::ensure;
 
 use stereod_core::reading;
 
@@ -137,27 +138,42 @@ pub fn children(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     })
 }
 
+/// Calls `visit` with the identifier and size of each element in turn, the reader at its body, until it breaks.
+/// The elements within the ones to `enter` follow, as do those of elements of unknown size, which end at the next
+/// one of their level.
+pub fn walk<R: Read + Seek>(
+    reader: &mut R,
+    enter: &[u32],
+    mut visit: impl FnMut(&mut R, u32, u64) -> io::Result<ControlFlow<()>>,
+) -> io::Result<()> {
+    while let Some((element, size)) = read_header(reader)? {
+        let body = reader.stream_position()?;
+        if visit(reader, element, size)?.is_break() {
+            break;
+        }
+        let is_entered = size == UNKNOWN_SIZE || enter.contains(&element);
+        let end = if is_entered { body } else { body.saturating_add(size).min(i64::MAX as u64) };
+        reader.seek(SeekFrom::Start(end))?;
+    }
+    Ok(())
+}
+
 /// Reads every tag of a Matroska file; with `head`, only the tags before its first image.
 pub fn read_tags(path: &Path, head: bool) -> anyhow::Result<Vec<(String, String)>> {
     let mut file = BufReader::new(reading::open(path)?);
     let mut pairs = Vec::new();
-    let mut first = true;
-    while let Some((element, size)) = read_header(&mut file)? {
-        if std::mem::take(&mut first) && element != id::EBML {
-            bail!("it is no Matroska file");
+    let mut is_matroska = false;
+    walk(&mut file, &[id::SEGMENT], |file, element, size| {
+        is_matroska |= element == id::EBML;
+        if !is_matroska || element == id::CLUSTER && head {
+            return Ok(ControlFlow::Break(()));
         }
-        match element {
-            id::CLUSTER if head => break,
-            // Their elements follow; a cluster of unknown size ends at the next one.
-            id::SEGMENT => {}
-            _ if size == UNKNOWN_SIZE => {}
-            id::TAGS => collect_tags(&read_body(&mut file, size, LONGEST_TAGS)?, &mut pairs),
-            _ => skip(&mut file, size)?,
+        if element == id::TAGS && size != UNKNOWN_SIZE {
+            collect_tags(&read_body(file, size, LONGEST_TAGS)?, &mut pairs);
         }
-    }
-    if first {
-        bail!("it is no Matroska file");
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    ensure!(is_matroska, "it is no Matroska file");
     Ok(pairs)
 }
 

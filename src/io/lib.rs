@@ -1,6 +1,7 @@
 //! Sources of stereo pairs and outputs of disparity of the program `stereod`. Not an interface: it changes without notice.
 
 pub mod accuracy;
+pub mod container;
 pub mod ebml;
 pub mod labels;
 pub mod pattern;

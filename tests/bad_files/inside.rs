@@ -13,6 +13,7 @@ use stereod_core::memory::Budget;
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::still::{read_colours, read_still};
 use stereod_core::picture::tone::Tone;
+use stereod_io::container::{Stated, refusal};
 use stereod_io::sink::video::read_recording_tags;
 use stereod_io::source::gst::{self, GstOptions};
 use stereod_io::source::spec::SourceSpec;
@@ -102,6 +103,36 @@ fn play(left: &Path, right: &Path) -> Result<u64, String> {
         })
         .map_err(|error| format!("{error:#}"))?;
     Ok(pairs)
+}
+
+#[test]
+fn damaged_containers_state_something_or_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let others = [
+        ("ogv", "theoraenc ! oggmux"),
+        ("flv", "x264enc tune=zerolatency ! flvmux"),
+        ("y4m", "video/x-raw,format=I420 ! y4menc"),
+        ("mov", "x264enc tune=zerolatency ! qtmux"),
+    ];
+    for (extension, coding) in VIDEOS.into_iter().chain(others) {
+        let whole = folder.path().join(format!("whole.{extension}"));
+        write_video(&whole, 0, coding);
+        assert_eq!(refusal(&whole).unwrap(), None, "{extension}");
+        assert_eq!(Stated::read(&whole), Stated::default(), "{extension}");
+        let good = fs::read(&whole).unwrap();
+        let joined = [&good[..], &good].concat();
+        let path = folder.path().join(format!("joined.{extension}"));
+        fs::write(&path, &joined).unwrap();
+        let said = refusal(&path).unwrap().unwrap();
+        assert!(said.contains(&format!("head -c {} ", good.len())), "{said}");
+        for seed in 0..60 {
+            let path = folder.path().join(format!("{seed}.{extension}"));
+            fs::write(&path, mutate::bytes(&joined, seed)).unwrap();
+            within_patience(path.display().to_string(), move || {
+                let _ = (refusal(&path).unwrap(), Stated::read(&path));
+            });
+        }
+    }
 }
 
 #[test]

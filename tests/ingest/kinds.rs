@@ -363,3 +363,19 @@ fn sound_beside_the_video_is_left_alone() {
         .unwrap();
     assert_eq!((pairs, source.counts()), (30, counts(30, 30, 30)));
 }
+
+#[test]
+fn two_squeezed_videos_are_stretched_as_they_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("v.mkv");
+    let half = GstOptions { half: true, ..options() };
+    for (shape, size) in [("2/1", (64, 48)), ("1/2", (32, 96)), ("1/1", (64, 48))] {
+        numbered_videos::launch(&format!(
+            "videotestsrc num-buffers=3 ! video/x-raw,format=I420,width=32,height=48,framerate=20/1,\
+             pixel-aspect-ratio={shape} ! avenc_ffv1 ! matroskamux ! filesink location={}",
+            video.display()
+        ));
+        let source = open(&two(&video, &video), &half).unwrap();
+        assert_eq!((source.info().width, source.info().height), size, "{shape}");
+    }
+}

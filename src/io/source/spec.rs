@@ -157,11 +157,13 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Fails if views are said to be squeezed to half their size, and no frame holds both.
+    /// Fails if views are said to be squeezed to half their size, and are images of their own or messages.
     pub fn check_half(&self, half: bool) -> anyhow::Result<()> {
+        let are_videos = matches!(self, Self::Two { .. }) && !self.are_pictures();
         anyhow::ensure!(
-            !half || self.is_one_stream(),
-            "`--half` is for two views in one picture: give it with --side-by-side or --top-bottom, or leave it out"
+            !half || self.is_one_stream() || are_videos,
+            "`--half` is for two videos, or for two views in one picture: give it with --side-by-side or \
+             --top-bottom, or leave it out"
         );
         Ok(())
     }

@@ -130,8 +130,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::new("half", Switch(false), Kind::Switch)
         .flag(PACKING, "--half", "")
         .help(
-            "The views in a side-by-side (top-bottom) frame are squeezed to half their width (height); they are \
-             stretched again.",
+            "The views are squeezed to half their width (in a top-bottom frame: height); they are stretched again.",
         )
         .more("So their pixels are square, and a calibration of the cameras fits."),
     Row::names("tone", "local", &["local", "upper-bits"])

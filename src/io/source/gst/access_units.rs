@@ -313,7 +313,7 @@ fn clock_time(stamp: u64) -> gst::ClockTime {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use stereod_core::frame::Image;
     use stereod_core::matching::saturation::WHITE_OF_LIMITED_RANGE;
@@ -324,7 +324,7 @@ mod tests {
     }
 
     /// Returns the time of each unit's frame as well.
-    fn stamped_units(encoder: &str, count: u64) -> Vec<(u64, Vec<u8>)> {
+    pub fn stamped_units(encoder: &str, count: u64) -> Vec<(u64, Vec<u8>)> {
         gst::init().unwrap();
         let text = format!(
             "videotestsrc num-buffers={count} pattern=ball ! video/x-raw,width=96,height=64,framerate=25/1 ! \

@@ -19,6 +19,7 @@ use super::packing;
 use super::plane::{self, ViewLayout, Views};
 use super::sender_times;
 use super::time_jumps::Jumps;
+use crate::container::Stated;
 use crate::source::live::EyeState;
 use crate::source::pairing::sender_clocks::SenderTime;
 use stereod_core::picture::tone::Tone;
@@ -290,6 +291,8 @@ pub(super) struct Format {
     pub(super) white: u8,
     /// Frames per second, if stated.
     pub(super) rate: Option<f64>,
+    /// Width and height of a pixel.
+    pub(super) pixel_shape: (i32, i32),
 }
 
 /// Returns the end of a pipeline, which sends its frames and then `None`.
@@ -341,6 +344,8 @@ pub(super) struct FrameCopier {
     /// The stream's name.
     name: String,
     layout: ViewLayout,
+    /// Views and projection that the file itself states.
+    stated: Stated,
     /// True if the views are exchanged.
     swap: bool,
     keep: Keep,
@@ -360,7 +365,13 @@ impl FrameCopier {
         format: Arc<Mutex<Format>>,
     ) -> Self {
         let (swap, keep, tone) = (options.swap, options.keep.clone(), options.tone);
-        Self { name, layout, swap, keep, tone, caps: None, format, taken: 0 }
+        let stated = Stated::default();
+        Self { name, layout, stated, swap, keep, tone, caps: None, format, taken: 0 }
+    }
+
+    /// Compares the layout with the statement of the stream's file.
+    pub(super) fn with_statement(self, stated: Stated) -> Self {
+        Self { stated, ..self }
     }
 
     /// Copies a frame; `None` if it is damaged and the stream is live.
@@ -397,7 +408,11 @@ impl FrameCopier {
             format.rate = rate(info.fps());
             format.colour = view.chroma().is_some();
             format.white = plane::white(&info);
-            if buffer.flags().contains(INTERLACED) {
+            format.pixel_shape = (info.par().numer(), info.par().denom());
+            // Sources and capture cards may mark the caps alone.
+            let is_progressive =
+                info.interlace_mode() == gst_video::VideoInterlaceMode::Progressive;
+            if buffer.flags().contains(INTERLACED) || !is_progressive {
                 tracing::warn!(
                     "{}: its pictures are interlaced: every second row is of another moment, which moves edges \
                      sideways. Take a progressive mode of the camera, or give a pipeline that ends with \
@@ -405,7 +420,7 @@ impl FrameCopier {
                     self.name
                 );
             }
-            if let Some(remark) = packing::remark(&info, self.layout, self.swap) {
+            for remark in packing::remarks(&info, self.stated, self.layout, self.swap) {
                 tracing::warn!("{}: {remark}", self.name);
             }
         }

@@ -111,9 +111,10 @@ fn choose(
         .collect();
     let both = |(width, height): (u32, u32)| match layout {
         // Stretched views have the size of the frame.
-        ViewLayout::Whole | ViewLayout::HalfSideBySide | ViewLayout::HalfTopBottom => {
-            (width, height)
-        }
+        ViewLayout::Whole
+        | ViewLayout::HalfWhole
+        | ViewLayout::HalfSideBySide
+        | ViewLayout::HalfTopBottom => (width, height),
         ViewLayout::SideBySide => (width.saturating_mul(2), height),
         ViewLayout::TopBottom => (width, height.saturating_mul(2)),
     };

@@ -29,7 +29,7 @@ pub(super) fn open(
 ) -> anyhow::Result<Box<dyn Source>> {
     let [input] = camera::inputs([stream], layout, options)?;
     let how = match layout {
-        ViewLayout::Whole | ViewLayout::SideBySide => "side by side",
+        ViewLayout::Whole | ViewLayout::HalfWhole | ViewLayout::SideBySide => "side by side",
         ViewLayout::TopBottom => "top-bottom",
         ViewLayout::HalfSideBySide => "half side by side",
         ViewLayout::HalfTopBottom => "half top-bottom",

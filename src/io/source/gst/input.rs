@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use crate::container::{self, Stated};
 use crate::labels::{Labels, Timecode, Timing};
 use crate::pattern;
 use crate::source::pictures::{self, Pictures};
@@ -118,16 +119,47 @@ impl Input {
         }
     }
 
+    /// Returns the views and the projection that the files of the input state.
+    pub(super) fn stated(&self) -> Stated {
+        match self {
+            Self::File(path) => Stated::read(path),
+            Self::Fragment(_) => match &self.spec().local_files()[..] {
+                [path] => Stated::read(path),
+                _ => Stated::default(),
+            },
+            Self::Pictures(_) | Self::Uri(_) | Self::Camera(_) => Stated::default(),
+        }
+    }
+
     /// Returns a guess at the fault of a file that does not play, to be appended to the reason;
     /// empty if there is none.
-    pub(super) fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> String {
         match self {
             Self::File(path) if lacks_index(path).unwrap_or(false) => {
                 "; its index (moov) is missing: the recording or copy was cut off before its end"
+                    .to_owned()
             }
-            _ => "",
+            Self::File(path) if is_named_raw(path) => {
+                let name = path.display();
+                format!(
+                    "; by its name it holds raw frames without a header; name their size W and H and their format: \
+                     --left 'filesrc location=\"{name}\" ! rawvideoparse width=W height=H format=i420 \
+                     framerate=30/1' (gray8, gray16-le, nv12, yuy2, rgb or another format instead of i420)"
+                )
+            }
+            _ => String::new(),
         }
     }
+}
+
+/// Reports whether a file has an ending that is usual for frames without a header.
+fn is_named_raw(path: &Path) -> bool {
+    const ENDINGS: [&str; 16] = [
+        "yuv", "raw", "bin", "dat", "i420", "yv12", "nv12", "nv21", "yuyv", "yuy2", "uyvy", "gray",
+        "grey", "y8", "rgb", "bgr",
+    ];
+    let ending = path.extension().unwrap_or_default();
+    ENDINGS.iter().any(|raw| ending.eq_ignore_ascii_case(raw))
 }
 
 /// Reports whether this is an MP4 or QuickTime file (ISO/IEC 14496-12) without the index of its
@@ -186,6 +218,10 @@ fn file(path: &Path) -> anyhow::Result<Input> {
         let file = std::fs::File::open(path);
         let file = file.with_context(|| format!("{name}: cannot be opened"))?;
         refuse_unread(file).with_context(|| format!("cannot read {name}"))?;
+        let refusal = container::refusal(path);
+        if let Some(refusal) = refusal.with_context(|| format!("{name}: cannot be opened"))? {
+            bail!(refusal);
+        }
     } else {
         // Opening a pipe waits for its writer, and nothing could interrupt that.
         bail!(

@@ -10,6 +10,7 @@ mod beginnings;
 mod camera;
 mod camera_pools;
 mod ending;
+mod entry;
 mod find_offset;
 mod found;
 mod frame_packed;
@@ -47,6 +48,7 @@ use gstreamer::glib;
 
 use super::Source;
 use super::spec::{SourceSpec, StreamSpec};
+use crate::container::Stated;
 pub use access_units::{Decoded, Undecodable, UnitDecoder};
 pub use found::{FoundCamera, find_cameras};
 pub use options::{GstOptions, Keep, Live, Offset, Reconnect};
@@ -106,6 +108,11 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
         }
         _ => bail!("the source is no stream"),
     }
+}
+
+/// Returns what to do with a video file that states that it holds both views.
+pub(super) fn advice(path: &std::path::Path) -> Option<String> {
+    packing::advice(Stated::read(path))
 }
 
 /// Redirects the log of GLib's libraries to the level "debug". Called once in a process.

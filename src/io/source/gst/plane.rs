@@ -26,6 +26,8 @@ use stereod_core::pool::Pool;
 pub enum ViewLayout {
     /// One view.
     Whole,
+    /// One view, squeezed to half its width, or to half its height if its pixels are stated to be 1:2.
+    HalfWhole,
     /// The left half is the left view.
     SideBySide,
     /// The upper half is the left view.
@@ -47,8 +49,10 @@ pub enum Views {
 
 impl ViewLayout {
     /// Returns the factors of width and height by which views are stretched, so that their pixels are square.
-    fn stretch(self) -> [usize; 2] {
+    fn stretch(self, info: &gst_video::VideoInfo) -> [usize; 2] {
         match self {
+            ViewLayout::HalfWhole if info.par() == gst::Fraction::new(1, 2) => [1, 2],
+            ViewLayout::HalfWhole => [2, 1],
             ViewLayout::HalfSideBySide => [2, 1],
             ViewLayout::HalfTopBottom => [1, 2],
             ViewLayout::Whole | ViewLayout::SideBySide | ViewLayout::TopBottom => [1, 1],
@@ -58,7 +62,7 @@ impl ViewLayout {
     /// Returns the size of each view in a frame of `width` x `height`, before it is stretched.
     fn stored_size(self, width: usize, height: usize) -> anyhow::Result<(usize, usize)> {
         match self {
-            ViewLayout::Whole => Ok((width, height)),
+            ViewLayout::Whole | ViewLayout::HalfWhole => Ok((width, height)),
             ViewLayout::SideBySide | ViewLayout::HalfSideBySide => {
                 ensure!(
                     width.is_multiple_of(2),
@@ -111,7 +115,7 @@ pub(super) fn copy_views(
     let whole = visible(buffer, &frame)?;
     let (width, height) = layout.stored_size(whole.width, whole.height)?;
     let first = Area { width, height, ..whole };
-    let stretch = layout.stretch();
+    let stretch = layout.stretch(info);
     let copy = |area| {
         let colour = keep.colours.as_ref().map(|pool| copy_colour(&frame, area, stretch, pool));
         let mut view = copy_area(&frame, area, keep, tone)?;
@@ -122,7 +126,7 @@ pub(super) fn copy_views(
         Ok::<_, anyhow::Error>(view.with_chroma(colour.transpose()?.flatten()))
     };
     Ok(match layout {
-        ViewLayout::Whole => Views::One(copy(first)?),
+        ViewLayout::Whole | ViewLayout::HalfWhole => Views::One(copy(first)?),
         ViewLayout::SideBySide | ViewLayout::HalfSideBySide => {
             Views::Both(copy(first)?, copy(Area { x: whole.x + width, ..first })?)
         }

@@ -421,6 +421,14 @@ impl ReconnectingStream {
         self.white
     }
 
+    /// Returns width and height of a pixel, as the stream states them.
+    pub(super) fn pixel_shape(&self) -> (i32, i32) {
+        match &self.link {
+            Link::Up(stream) => stream.pixel_shape(),
+            Link::Lost(_) | Link::Failed(_) => (1, 1),
+        }
+    }
+
     /// Reports whether the frames had colour at first.
     pub(super) fn has_colour(&self) -> bool {
         self.has_colour

@@ -128,6 +128,20 @@ impl References {
         Unit { fate, is_reference, key: self.headers.keys }
     }
 
+    /// Takes the next unit. Returns its fate, and whether it is a frame of H.264 without any reference, from which
+    /// a stream without recovery points can be decoded.
+    pub fn next_or_intra(&mut self, unit: &[u8]) -> (Fate, bool) {
+        let fate = self.next(unit).fate;
+        let is_intra = match &mut self.stream {
+            Stream::H264(stream) if fate == Fate::Missing => {
+                thread::guarded("the reader of video headers", || stream.is_intra(unit))
+                    .unwrap_or(false)
+            }
+            _ => false,
+        };
+        (fate, is_intra)
+    }
+
     /// Notes that frames are missing here.
     pub fn lose(&mut self) {
         match &mut self.stream {
@@ -257,6 +271,18 @@ impl H264 {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// Reports whether all slices of a unit are intra-coded.
+    fn is_intra(&self, unit: &[u8]) -> bool {
+        let mut kinds = nal_units(unit).filter_map(|bytes| {
+            let nal = h264::Nalu::next(&mut head(bytes)).ok()?;
+            let is_slice =
+                matches!(nal.header.type_, h264::NaluType::Slice | h264::NaluType::SliceDpa);
+            let slice = is_slice.then(|| self.parser.parse_slice_header(nal));
+            slice.map(|slice| slice.is_ok_and(|slice| slice.header.slice_type.is_i()))
+        });
+        kinds.next() == Some(true) && kinds.all(|is_intra| is_intra)
     }
 
     fn judge(

@@ -87,7 +87,7 @@ pub(super) fn watch(pipeline: &gst::Pipeline, jumps: &Arc<Jumps>) {
 }
 
 /// Returns the input pad of `element` if it decodes video.
-fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
+pub(super) fn decoder_input(element: &gst::Element) -> Option<gst::Pad> {
     let class = element.factory()?;
     let class = class.metadata("klass")?;
     let decodes = class.contains("Decoder")

@@ -15,6 +15,7 @@ use super::ending::check_ending;
 use super::find_offset::find_offset;
 use super::input::Input;
 use super::options::{GstOptions, Offset};
+use super::packing;
 use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
@@ -120,7 +121,8 @@ fn start(
 ) -> anyhow::Result<[ReconnectingStream; 2]> {
     let start = |name, input, eye: Eye, timing| {
         let state = state.eye(eye).clone();
-        let setup = StreamSetup { input, layout: ViewLayout::Whole, timing, zero, state, at: None };
+        let layout = if options.half { ViewLayout::HalfWhole } else { ViewLayout::Whole };
+        let setup = StreamSetup { input, layout, timing, zero, state, at: None };
         ReconnectingStream::start(name, setup, options)
     };
     let mut streams = [
@@ -132,6 +134,7 @@ fn start(
     }
     let tags = streams.each_ref().map(|stream| (stream.name(), stream.orientation()));
     orientation::report(&tags, options.orient);
+    packing::compare_shapes(streams.each_ref().map(ReconnectingStream::pixel_shape));
     Ok(streams)
 }
 
@@ -347,6 +350,8 @@ impl TwoStreams {
         if std::mem::replace(&mut self.is_begin_told, true)
             || self.info.live
             || self.pairer.tolerance().is_none()
+            // A view that was cut within a group of pictures begins with its first whole one.
+            || self.streams.iter().any(|stream| stream.damage().left_out > 0)
         {
             return;
         }

@@ -12,6 +12,7 @@ use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, packed, rosbag2};
 use super::{dataset, mcap, svo};
+use crate::source::gst;
 use stereod_core::reading;
 
 /// Number of folders above a path that may be the recording it is a part of.
@@ -151,6 +152,9 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
     }
     if let Some(command) = decompressor(path) {
         return anyhow!("{name} is compressed: `{command} {name}` decompresses it first");
+    }
+    if let Some(advice) = gst::advice(path) {
+        return anyhow!("{name} is one video, no recording of messages; {advice}");
     }
     if let Some(near) = near_miss(path) {
         return anyhow!("{name} is no recording: {near}");

@@ -100,6 +100,11 @@ impl InputStream {
         locked(&self.format).view.unwrap_or_default()
     }
 
+    /// Returns width and height of a pixel, as the stream states them.
+    pub(in super::super) fn pixel_shape(&self) -> (i32, i32) {
+        locked(&self.format).pixel_shape
+    }
+
     /// Returns the grey level above which the views are white.
     pub(in super::super) fn white(&self) -> u8 {
         locked(&self.format).white

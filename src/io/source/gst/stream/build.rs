@@ -16,7 +16,7 @@ use super::super::input::Input;
 use super::super::live_times::LiveTimes;
 use super::super::options::GstOptions;
 use super::super::{
-    inspect, libav, limits, orientation, origin, sender_times, server, time_jumps, wiring,
+    entry, inspect, libav, limits, orientation, origin, sender_times, server, time_jumps, wiring,
 };
 use super::{InputStream, StreamSetup, is_recorded};
 use stereod_core::picture::orientation::Orient;
@@ -46,6 +46,7 @@ impl InputStream {
         let pipeline = gst::Pipeline::new();
         libav::listen(&pipeline, &shared);
         limits::watch(&pipeline, &shared);
+        entry::watch(&pipeline, &shared);
         if video {
             inspect::watch_recorded(&pipeline, &shared);
             time_jumps::watch(&pipeline, &shared.jumps);
@@ -54,7 +55,8 @@ impl InputStream {
             sender_times::request(&pipeline);
         }
         let format = Arc::new(Mutex::new(Format::default()));
-        let copier = FrameCopier::new(input.name(), layout, options, format.clone());
+        let copier = FrameCopier::new(input.name(), layout, options, format.clone())
+            .with_statement(input.stated());
         let (target, delivered) = add_end(&pipeline, &shared, copier)?;
         let mut stream = Self {
             pipeline,
