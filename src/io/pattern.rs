@@ -46,7 +46,7 @@ impl Pattern {
 pub fn flaw(name: &OsStr) -> Option<&'static str> {
     let mut formats = name.as_bytes().split(|&byte| byte == b'%').skip(1);
     let is_format = |rest: &[u8]| {
-        let end = rest.iter().position(|byte| !b"0123456789-+ '".contains(byte));
+        let end = rest.iter().position(|byte| !b"0123456789-+'".contains(byte));
         end.is_some_and(|end| end > 0 && rest[end] == b'd')
     };
     let is_flawed = parse_printf(name.as_bytes()).is_none() && formats.any(is_format);

@@ -338,7 +338,7 @@ mod tests {
         let (first, small) = (coded(64, 48, true), coded(32, 24, true));
         let (second, gains) = (coded(64, 48, true), coded(64, 48, false));
         for alone in [&[&first[..], &[0; 100]][..], &[&first, &small], &[&first, &gains, b"x"]] {
-            assert!(check_file(&alone.concat()).is_ok());
+            assert_eq!(check_file(&alone.concat()).unwrap(), None);
         }
         let joined = [&first[..], &small, &[0; 7], &second].concat();
         let told = check_file(&joined).unwrap_err().to_string();
