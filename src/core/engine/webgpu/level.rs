@@ -41,13 +41,7 @@ pub(super) struct Level {
     pub lines: u32,
     /// Rows of a band; the last one may have fewer.
     pub band_rows: u32,
-    fn missing(what: &str) -> Refusal {
-    Refusal::Parameter(format!(
-        "the wgpu engine cannot match with {what}; use `engine=cpu`, or `cuda` on an NVIDIA GPU"
-    ))
-}
-
-/// Steps of the downward paths, and of all others.
+    /// Steps of the downward paths, and of all others.
     pub steps: [Vec<(i32, i32)>; 2],
     constants: String,
 }

@@ -4,7 +4,6 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use gstreamer as gst;
-use gstreamer::glib;
 use gstreamer::prelude::*;
 
 use stereod_core::thread;
@@ -69,9 +68,10 @@ fn address(element: &gst::Element) -> Option<(String, u16)> {
     of_uri(&handler.uri()?).filter(|_| handler.uri_type() == gst::URIType::Src)
 }
 
+/// Host and port of an address (RFC 3986, section 3.2).
 fn of_uri(uri: &str) -> Option<(String, u16)> {
-    let uri = glib::Uri::parse(uri, glib::UriFlags::PARSE_RELAXED).ok()?;
-    let usual = match uri.scheme().as_str() {
+    let (scheme, rest) = uri.split_once("://")?;
+    let usual = match scheme.to_ascii_lowercase().as_str() {
         "http" => 80,
         "https" | "rtmps" => 443,
         "rtmp" => 1935,
@@ -79,8 +79,15 @@ fn of_uri(uri: &str) -> Option<(String, u16)> {
         scheme if scheme.starts_with("rtsp") => 554,
         _ => return None,
     };
-    let port = u16::try_from(uri.port()).ok().filter(|port| *port > 0).unwrap_or(usual);
-    Some((uri.host().filter(|host| !host.is_empty())?.to_string(), port))
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = match place.strip_prefix('[') {
+        Some(v6) => v6.split_once(']')?,
+        None => place.split_at(place.find(':').unwrap_or(place.len())),
+    };
+    let port = port.strip_prefix(':').filter(|port| !port.is_empty());
+    let port = port.map_or(Some(usual), |port| port.parse().ok())?;
+    (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
 fn why_unreachable(host: &str, port: u16) -> Option<String> {
