@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -21,7 +20,7 @@ use super::live::connection::{self, Visit};
 use super::live::{Ending, Live, client, foxglove, recordings, snapshot};
 use super::metrics::{Process, text};
 use super::runs::{Place, Run, Runs};
-use super::server::Peer;
+use super::wire::{Body, Peer};
 use crate::keys;
 use stereod_core::text::on_one_line;
 
@@ -51,9 +50,6 @@ const PAGE: [(&str, &str, &str); 13] = [
     ("/page/status.js", SCRIPT, include_str!("live/page/status.js")),
     ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
 ];
-
-/// Content of an answer: a text or file in memory, or a file that is read as it is sent.
-pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 #[derive(Clone)]
 pub struct Site {

@@ -13,6 +13,7 @@ mod runs;
 mod server;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::sync::Arc;
 

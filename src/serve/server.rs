@@ -1,14 +1,12 @@
-//! The HTTP server and its connections, with the signs of life of each client.
+//! The HTTP server and its connections.
 
 use std::convert::Infallible;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use futures_util::future::join_all;
@@ -17,15 +15,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::answers::{Site, answer};
 use super::live::{self, Live};
-use stereod_core::thread::{self, locked};
+use super::wire::{Observed, Peer};
+use stereod_core::thread;
 
 /// Time in which a client must send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -162,119 +159,5 @@ async fn serve(stream: Observed, peer: Peer, site: Site, has_asked: Arc<AtomicBo
     tokio::select! {
         _ = connection => {}
         () = peer.gone() => {}
-    }
-}
-
-/// Time without a sign of life after which a client is gone.
-pub const SILENCE: Duration = Duration::from_secs(30);
-
-/// Bytes that the system takes for a connection before it has sent those before them. Otherwise megabytes
-/// wait there on a slow link, which makes images old and hides whether the client still takes any.
-#[cfg(target_os = "linux")]
-const UNSENT: u32 = 64 << 10;
-
-/// The other side of a connection. Clones share it.
-#[derive(Clone)]
-pub struct Peer {
-    /// Its address; that of a proxy, if there is one.
-    pub address: SocketAddr,
-    lived: Arc<Mutex<Instant>>,
-}
-
-impl Peer {
-    pub fn watch(stream: TcpStream, address: SocketAddr) -> (Self, Observed) {
-        // Frames and their acknowledgements are single messages that must not wait for more.
-        let _ = stream.set_nodelay(true);
-        #[cfg(target_os = "linux")]
-        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-        let peer = Self { address, lived: Arc::new(Mutex::new(Instant::now())) };
-        (peer.clone(), Observed { stream, peer, is_full: false })
-    }
-
-    /// Returns the time since the last sign of life.
-    pub fn silence(&self) -> Duration {
-        locked(&self.lived).elapsed()
-    }
-
-    /// Waits until the client has given no sign of life for [`SILENCE`].
-    pub async fn gone(&self) {
-        while let Some(left) = SILENCE.checked_sub(self.silence()).filter(|left| !left.is_zero()) {
-            sleep(left).await;
-        }
-    }
-}
-
-/// A connection whose signs of life are noted: bytes from the client, and room for more after its buffers
-/// were full, which shows that it has taken some. So a long message may take any time while it progresses.
-pub struct Observed {
-    stream: TcpStream,
-    peer: Peer,
-    is_full: bool,
-}
-
-impl Observed {
-    fn lives(&self) {
-        *locked(&self.peer.lived) = Instant::now();
-    }
-
-    fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        let was_full = std::mem::replace(&mut self.is_full, polled.is_pending());
-        if was_full && matches!(polled, Poll::Ready(Ok(1..))) {
-            self.lives();
-        }
-        polled
-    }
-}
-
-impl AsyncRead for Observed {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.lives();
-        }
-        polled
-    }
-}
-
-impl AsyncWrite for Observed {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(polled)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.written(polled)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -4,5 +4,4 @@ mod changes;
 pub mod handles;
 pub mod observations;
 pub mod requests;
-pub mod service;
 pub mod tuning;

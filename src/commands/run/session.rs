@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::anyhow;
 
+use super::faces::service::Watchdog;
 use super::faces::{Faces, Opened, Rigs, Shows};
 use super::live::handles::Handles;
 use super::live::observations::Observations;
 use super::live::requests::Requests;
-use super::live::service::Watchdog;
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
 use super::open::{engine, outputs, source};

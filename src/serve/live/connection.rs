@@ -18,7 +18,7 @@ use super::Live;
 use super::viewers::{Ending, Seat};
 use crate::serve::State;
 use crate::serve::access::Rights;
-use crate::serve::server::{Peer, SILENCE};
+use crate::serve::wire::{Peer, SILENCE};
 use crate::viewer::{ClientId, RequestId, ViewerId};
 
 /// Period in which a viewer is asked whether it is there.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use super::Live;
-use crate::serve::answers::Body;
+use crate::serve::wire::Body;
 use stereod_io::sink::segments;
 
 /// Bytes that are read at once.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::serve::server::Peer;
+use crate::serve::wire::Peer;
 use crate::viewer::{ClientId, Tuned, ViewerId};
 use stereod_core::redact::redact;
 use stereod_core::text::on_one_line;

@@ -5,13 +5,13 @@
 mod graph;
 #[cfg(feature = "serve")]
 mod server;
+pub mod service;
 pub mod window;
 
 use std::sync::Arc;
 
 use super::live::handles::Handles;
 use super::live::requests::Requests;
-use super::live::service;
 use crate::commands::Error;
 use crate::commands::prepare::rig::Rig;
 use crate::pipeline::{Outcome, Timeline};

@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::commands::prepare::ranging;
 use crate::commands::prepare::rig::Rig;
-use crate::commands::run::live::service::Watchdog;
+use crate::commands::run::faces::service::Watchdog;
 use crate::observe::duplicate::{Stretches, Turn, find_duplicate};
 use crate::observe::range::Spare;
 use crate::observe::told::{Check, Warnings};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::commands::Error;
-use crate::commands::run::live::service::{self, Watchdog};
+use crate::commands::run::faces::service::{self, Watchdog};
 use crate::settings::{self, Loaded};
 use stereod_core::backoff::Backoff;
 use stereod_core::control::{Control, Switch};

@@ -26,7 +26,7 @@ mod multipart;
 mod options;
 mod orientation;
 mod origin;
-mod packing;
+pub(super) mod packing;
 mod plane;
 mod reach;
 mod reconnect;
@@ -108,11 +108,6 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
         }
         _ => bail!("the source is no stream"),
     }
-}
-
-/// Returns what to do with a video file that states that it holds both views.
-pub(super) fn advice(path: &std::path::Path) -> Option<String> {
-    packing::advice(Stated::read(path))
 }
 
 /// Redirects the log of GLib's libraries to the level "debug". Called once in a process.

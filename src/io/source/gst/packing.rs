@@ -25,7 +25,7 @@ pub(super) fn remarks(
 }
 
 /// Returns what to do with one file that holds both views, if it states so.
-pub(super) fn advice(stated: Stated) -> Option<String> {
+pub(in crate::source) fn advice(stated: Stated) -> Option<String> {
     of_views(stated, ViewLayout::Whole, false)
 }
 

@@ -12,7 +12,8 @@ use super::messages::CameraInfo;
 #[cfg(feature = "bags")]
 use super::{bag, packed, rosbag2};
 use super::{dataset, mcap, svo};
-use crate::source::gst;
+use crate::container::Stated;
+use crate::source::gst::packing;
 use stereod_core::reading;
 
 /// Number of folders above a path that may be the recording it is a part of.
@@ -153,7 +154,7 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
     if let Some(command) = decompressor(path) {
         return anyhow!("{name} is compressed: `{command} {name}` decompresses it first");
     }
-    if let Some(advice) = gst::advice(path) {
+    if let Some(advice) = packing::advice(Stated::read(path)) {
         return anyhow!("{name} is one video, no recording of messages; {advice}");
     }
     if let Some(near) = near_miss(path) {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use sd_notify::NotifyState;
 
-use super::handles::Handles;
-use crate::commands::run::faces::{Desk, Face, Shared};
+use super::{Desk, Face, Shared};
+use crate::commands::run::live::handles::Handles;
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::control::Switch;
