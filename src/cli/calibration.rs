@@ -130,7 +130,7 @@ impl RefineArgs {
 /// A calibration, and facts that its files lack.
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationInput {
-    /// One file or two: stereod, OpenCV, ROS, Kalibr, EuRoC, DepthAI, KITTI or Middlebury, by content
+    /// One file or two, by content: stereod, OpenCV, ROS, Kalibr, EuRoC, DepthAI, KITTI, Middlebury, ORB-SLAM
     #[arg(value_name = "FILE[,FILE]", value_hint = ValueHint::FilePath)]
     pub files: String,
 
@@ -146,6 +146,10 @@ pub struct CalibrationInput {
     #[arg(long)]
     pub swap: bool,
 
+    /// Invert the pose: the files' rotation and translation lead from the right camera to the left one
+    #[arg(long)]
+    pub inverse_pose: bool,
+
     /// Cameras to read from KITTI's calib.txt
     #[arg(long, value_name = "CAMERAS", value_parser = named(KITTI_CAMERAS))]
     pub kitti_cameras: Option<KittiCameras>,
@@ -156,8 +160,12 @@ pub struct CalibrationInput {
 }
 
 /// Units of length, in metres.
-const UNITS: &[Named<f64>] =
-    &[("m", 1.0, "Metres"), ("cm", 0.01, "Centimetres"), ("mm", 0.001, "Millimetres")];
+const UNITS: &[Named<f64>] = &[
+    ("m", 1.0, "Metres"),
+    ("cm", 0.01, "Centimetres"),
+    ("mm", 0.001, "Millimetres"),
+    ("inch", 0.0254, "Inches"),
+];
 
 /// The pairs of cameras on KITTI's car.
 const KITTI_CAMERAS: &[Named<KittiCameras>] =

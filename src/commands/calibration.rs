@@ -20,10 +20,10 @@ use stereod_core::files;
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
         CalibrationCommand::Show { input, json, common } => {
-            load(&common, FlagLayer::default())?;
+            let alpha = load(&common, FlagLayer::default())?.settings.calibration.alpha;
             let (_, mut loaded) = read(&input)?;
             // As it would be applied; a rig that cannot be rectified is shown all the same.
-            match loaded.calibration.rectified(None) {
+            match loaded.calibration.rectified(alpha) {
                 Ok(rectification) => loaded.calibration.rectification = Some(rectification),
                 Err(error) => tracing::warn!("{}: {error}", input.files),
             }
@@ -48,6 +48,7 @@ fn read(input: &CalibrationInput) -> Result<(Vec<PathBuf>, Loaded), Error> {
     let options = ReadOptions {
         size: input.size.map(|size| (size.width, size.height)),
         swap: input.swap,
+        inverse: input.inverse_pose,
         unit_m: input.unit,
         kitti: input.kitti_cameras,
         ..ReadOptions::default()

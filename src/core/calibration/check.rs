@@ -4,58 +4,10 @@ use nalgebra::{Matrix3, Vector3};
 
 use super::error::{CalibrationError, Result};
 use super::{Camera, Lens, Rectification, StereoCalibration};
+pub use sources::Sources;
 
-/// Sources of the parts of a calibration, for messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sources {
-    /// The left camera, such as `calib.yml (K1, D1)`.
-    pub left: String,
-    pub right: String,
-    /// Source of the right camera's pose, such as `calib.yml (R, T)`.
-    pub pose: String,
-    /// The rectification, such as `calib.yml (R1, R2, P1, P2)`.
-    pub rectification: String,
-    /// Advice on how to exchange the cameras.
-    pub swap: String,
-    /// Advice on translations that are not in metres.
-    pub unit: String,
-}
-
-impl Default for Sources {
-    fn default() -> Self {
-        Self {
-            left: "the left camera".into(),
-            right: "the right camera".into(),
-            pose: "the right camera's pose".into(),
-            rectification: "the rectification".into(),
-            swap: "exchange the left and the right pictures".into(),
-            unit: "the translation is probably in mm or cm: `stereod calibration convert --unit mm FILE -o \
-                   OUT.toml` makes it metres"
-                .into(),
-        }
-    }
-}
-
-impl Sources {
-    /// Names parts of one file: the left camera, the right one, the pose, the rectification.
-    pub(super) fn of_file(file: &str, parts: [&str; 4]) -> Self {
-        let [left, right, pose, rectification] = parts.map(|part| format!("{file} ({part})"));
-        Self { left, right, pose, rectification, ..Self::default() }
-    }
-
-    /// Advises to exchange the cameras in a copy of these files.
-    pub(super) fn convertible(self, files: &str) -> Self {
-        let swap =
-            format!("`stereod calibration convert --swap {files} -o OUT.toml` exchanges the views");
-        Self { swap, ..self }
-    }
-
-    /// Returns the same with the cameras exchanged.
-    pub fn swapped(self) -> Self {
-        let swap = "they are right as they are: leave out --swap".into();
-        Self { left: self.right, right: self.left, swap, ..self }
-    }
-}
+mod sources;
+mod view;
 
 fn wrong<T>(what: String) -> Result<T> {
     Err(CalibrationError::new(what))
@@ -111,9 +63,11 @@ pub fn check(calibration: &StereoCalibration, sources: &Sources) -> Result<Vec<S
     check_camera(&calibration.right, &sources.right, &mut notes)?;
     check_rotation(&calibration.rotation, sources)?;
     check_distance(&calibration.translation, sources)?;
+    check_direction(calibration, sources)?;
     check_translation(&calibration.translation, sources, &mut notes)?;
     if let Some(rectification) = &calibration.rectification {
         check_rectification(calibration, rectification, sources)?;
+        notes.extend(view::note(calibration, rectification, &sources.rectification));
     }
     Ok(notes)
 }
@@ -150,12 +104,53 @@ fn check_camera(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             focal[0], focal[1]
         ));
     }
+    check_pixels(camera, source)?;
     check_centre(camera, source, notes)?;
     let ratio = focal[0] / focal[1];
     if !(0.5..=2.0).contains(&ratio) {
         notes.push(format!(
             "{source}: focal lengths of {:.1} and {:.1} px differ much for one lens",
             focal[0], focal[1]
+        ));
+    }
+    Ok(())
+}
+
+/// Smallest focal length relative to the image's shorter side. A fisheye lens of 360 degrees has 0.16.
+const SHORTEST: f64 = 0.1;
+
+/// Checks that focal lengths and principal point are in pixels.
+fn check_pixels(camera: &Camera, source: &str) -> Result<()> {
+    let Camera { width, height, focal, centre, .. } = *camera;
+    let side = width.min(height) as f64;
+    // Those of a telephoto lens in mm may pass for pixels, but its principal point then lies in the corner.
+    let is_corner = centre[0] < 0.15 * width as f64 && centre[1] < 0.15 * height as f64;
+    let shortest = focal[0].min(focal[1]);
+    let is_set = centre != [0.0, 0.0];
+    if shortest < SHORTEST * side || is_set && is_corner && shortest < 0.5 * side {
+        let is_half = |part: f64| (0.4..=0.6).contains(&part);
+        let by_width = centre[1] * width as f64 / height as f64;
+        let why = if is_half(centre[0]) && is_half(centre[1]) {
+            "the camera matrix seems to be divided by the image size: multiply its first row by the width \
+             and its second row by the height"
+        } else if is_half(centre[0]) && is_half(by_width) {
+            "the camera matrix seems to be divided by the image width: multiply its first two rows by it"
+        } else {
+            "the camera matrix seems to be in mm: divide its first two rows by the size of a pixel in mm"
+        };
+        return wrong(format!(
+            "{source}: focal lengths of {:.4} and {:.4} px are of no camera of {width}x{height}; {why}",
+            focal[0], focal[1]
+        ));
+    }
+    if centre.contains(&0.0) {
+        return wrong(format!(
+            "{source}: the principal point is ({}, {}), so it was not set; it is near the middle of the \
+             picture, ({:.1}, {:.1}); calibrate again, or write the middle if the pictures are rectified",
+            centre[0],
+            centre[1],
+            (width as f64 - 1.0) / 2.0,
+            (height as f64 - 1.0) / 2.0
         ));
     }
     Ok(())
@@ -182,6 +177,12 @@ fn check_centre(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
             return wrong(format!("{source}: {what}"));
         }
         notes.push(format!("{source}: {what}, unless it is a part of the camera's picture"));
+    } else if is_crossed(camera) {
+        notes.push(format!(
+            "{source}: the principal point ({:.1}, {:.1}) is the middle of a picture of {height}x{width}, not of \
+             {width}x{height}: the size seems to be height by width; correct it",
+            centre[0], centre[1]
+        ));
     } else {
         for (part, at, name) in [(parts[0], centre[0], "x"), (parts[1], centre[1], "y")] {
             if !(-0.1..=1.1).contains(&part) {
@@ -202,6 +203,15 @@ fn check_centre(camera: &Camera, source: &str, notes: &mut Vec<String>) -> Resul
     Ok(())
 }
 
+/// Reports whether the principal point is the middle of an image whose height is this width.
+fn is_crossed(camera: &Camera) -> bool {
+    let Camera { width, height, centre, .. } = *camera;
+    let is_middle = |sides: [usize; 2]| {
+        centre.iter().zip(sides).all(|(at, side)| ((at + 0.5) / side as f64 - 0.5).abs() < 0.1)
+    };
+    is_middle([height, width]) && !is_middle([width, height])
+}
+
 /// Returns the angle between two rotations in radians.
 fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
     let between = a.transpose() * b;
@@ -219,9 +229,45 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
     let turned = angle(&Matrix3::identity(), rotation).to_degrees();
     if !within(turned, 45.0) {
         let source = &sources.pose;
+        // About the optical axis, as a camera mounted upside down or on its side.
+        let roll = rotation[(1, 0)].atan2(rotation[(0, 0)]).to_degrees();
+        let (quarters, axis_off) =
+            ((roll / 90.0).round(), rotation[(2, 2)].min(1.0).acos().to_degrees());
+        if quarters != 0.0 && axis_off < 30.0 && (roll - 90.0 * quarters).abs() < 20.0 {
+            let (how, by) = match quarters as i32 {
+                2 | -2 => ("upside down", "hflip,vflip"),
+                _ => ("on its side", "transpose"),
+            };
+            return wrong(format!(
+                "{source}: one view is turned by {turned:.0} degrees about its axis against the other, as of \
+                 a camera mounted {how}: turn the pictures of that camera (ffmpeg -vf {by}) or the camera, \
+                 and calibrate again"
+            ));
+        }
         return wrong(format!(
             "{source}: the views are turned by {turned:.0} degrees to each other, too much for a stereo pair: \
                  do both poses mean the same frame, and in the same direction?"
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a pose that is the inverse of the one in the rectification.
+fn check_direction(calibration: &StereoCalibration, sources: &Sources) -> Result<()> {
+    let (Some(rectification), Some(inverse)) = (&calibration.rectification, &sources.inverse)
+    else {
+        return Ok(());
+    };
+    let (rotation, translation) = rectification.pose();
+    let is_pose = |c: &StereoCalibration| {
+        within(angle(&rotation, &c.rotation), TOLERANCE)
+            && within((translation - c.translation).norm(), 2.0 * TOLERANCE * translation.norm())
+    };
+    let inverted = calibration.clone().inverted();
+    if !is_pose(calibration) && is_pose(&inverted) && inverted.translation.x < 0.0 {
+        return wrong(format!(
+            "{}: the pose leads from the right camera to the left one, as {} shows: {inverse}",
+            sources.pose, sources.rectification
         ));
     }
     Ok(())
@@ -247,7 +293,10 @@ fn check_distance(translation: &Vector3<f64>, sources: &Sources) -> Result<()> {
     if baseline > BASELINE_MAX_M {
         return wrong(format!(
             "{source}: a baseline of {baseline:.4} m is not plausible; {}",
-            sources.unit
+            sources
+                .other_unit(baseline)
+                .as_deref()
+                .unwrap_or("correct the translation, which is in metres")
         ));
     }
     Ok(())
@@ -273,29 +322,40 @@ fn check_translation(
         ));
     }
     if x > 0.0 {
-        return wrong(format!(
-            "{source}: left and right are swapped: the right camera stands {:.1} mm to the left of the left \
-                 one; {}",
-            x * 1e3,
-            sources.swap
-        ));
+        return Err(reversed(x, sources));
     }
+    let unit = sources.other_unit(baseline);
     if baseline < BASELINE_SHORT_M {
-        notes.push(format!(
-            "{source}: a baseline of {:.3} mm is hardly plausible; translations are in metres, and entry \
-             (0, 3) of a right projection (P[3]) is -f * B, the focal length in pixels times the baseline \
-             in metres, not the baseline alone: correct it (or give --focal and --baseline in its place), or \
-             depth will be wrong by the same factor",
-            baseline * 1e3
-        ));
+        let why = unit.clone().unwrap_or_else(|| {
+            "translations are in metres, and entry (0, 3) of a right projection (P[3]) is -f * B, the focal \
+             length in pixels times the baseline in metres, not the baseline alone: correct it (or give \
+             --focal and --baseline in its place), or depth will be wrong by the same factor"
+                .into()
+        });
+        let baseline = baseline * 1e3;
+        notes.push(format!("{source}: a baseline of {baseline:.3} mm is hardly plausible; {why}"));
     }
     if baseline > 2.0 {
-        notes.push(format!(
-            "{source}: a baseline of {baseline:.2} m is long; if that surprises: {}",
-            sources.unit
-        ));
+        let why = unit.map_or_else(String::new, |unit| format!("; if that surprises: {unit}"));
+        notes.push(format!("{source}: a baseline of {baseline:.2} m is long{why}"));
     }
     Ok(())
+}
+
+/// Returns the error of a right camera that stands `x` metres to the left of the left one.
+fn reversed(x: f64, sources: &Sources) -> CalibrationError {
+    let (source, swap, mm) = (&sources.pose, &sources.swap, x * 1e3);
+    let what = format!("{source}: the right camera stands {mm:.1} mm to the left of the left one");
+    match &sources.inverse {
+        Some(inverse) if sources.pose != sources.rectification => CalibrationError::of_reversed(
+            what,
+            &format!(
+                ": if the pose leads from the right camera to the left one, {inverse}; if left and right are \
+                 swapped, {swap}; `stereod match` with a pair of pictures tells which"
+            ),
+        ),
+        _ => CalibrationError::new(format!("{what}, so left and right are swapped: {swap}")),
+    }
 }
 
 /// Relative difference between two descriptions that rounding explains.

@@ -69,9 +69,14 @@ impl StereoCalibration {
 
     /// Exchanges left and right. The rectification in the file is for the other order, and is dropped.
     pub fn swapped(self) -> Self {
+        let Self { left, right, rotation, translation, .. } = self.inverted();
+        Self { left: right, right: left, rotation, translation, rectification: None }
+    }
+
+    /// Inverts the pose, which then leads from the left camera to the right one.
+    pub fn inverted(self) -> Self {
         let rotation = self.rotation.transpose();
-        let translation = -rotation * self.translation;
-        Self { left: self.right, right: self.left, rotation, translation, rectification: None }
+        Self { translation: -rotation * self.translation, rotation, ..self }
     }
 
     /// Converts lengths from another unit, given in metres.

@@ -73,6 +73,17 @@ fn cameras_that_cannot_be() {
         (bare(|c| c.left.centre[0] = 900.0), "outside the 640x480 picture"),
         (bare(|c| c.right.centre[1] = -100.0), "outside the 640x480 picture"),
         (bare(|c| c.right.width = 0), "no size"),
+        (
+            bare(|c| (c.left.focal, c.left.centre) = ([0.75, 1.0], [0.5, 0.49])),
+            "divided by the image size",
+        ),
+        (
+            bare(|c| (c.left.focal, c.left.centre) = ([0.75, 0.75], [0.5, 0.37])),
+            "divided by the image width",
+        ),
+        (bare(|c| (c.left.focal, c.left.centre) = ([2.9, 2.9], [1.95, 1.4])), "in mm"),
+        (bare(|c| (c.left.focal, c.left.centre) = ([100.0, 100.0], [18.0, 12.0])), "in mm"),
+        (bare(|c| c.left.centre = [0.0; 2]), "was not set"),
     ] {
         assert!(message.contains(words), "{message}");
     }
@@ -81,16 +92,20 @@ fn cameras_that_cannot_be() {
 #[test]
 fn poses_that_cannot_be() {
     let half_turn = Rotation3::from_scaled_axis(Vector3::new(0.0, 0.0, 3.1)).into_inner();
+    let quarter_turn = Rotation3::from_scaled_axis(Vector3::new(0.0, 0.05, -1.5)).into_inner();
+    let backwards = Rotation3::from_scaled_axis(Vector3::new(0.0, 3.0, 0.0)).into_inner();
     for (message, words) in [
         (bare(|c| c.rotation *= 1.1), "no rotation matrix"),
         (bare(|c| c.rotation = Matrix3::zeros()), "no rotation matrix"),
         (bare(|c| c.rotation[(0, 1)] = f64::NAN), "no rotation matrix"),
         (bare(|c| c.rotation.column_mut(2).neg_mut()), "mirror image"),
-        (bare(|c| c.rotation = half_turn), "turned by 178 degrees"),
+        (bare(|c| c.rotation = half_turn), "mounted upside down"),
+        (bare(|c| c.rotation = quarter_turn), "mounted on its side"),
+        (bare(|c| c.rotation = backwards), "in the same direction?"),
         (bare(|c| c.translation = Vector3::zeros()), "baseline is 0"),
         (bare(|c| c.translation[1] = f64::NAN), "not finite"),
         (bare(|c| c.translation *= 1000.0), "--unit mm"),
-        (bare(|c| c.translation.x = 0.1), "swapped: the right camera stands 100.0 mm to the left"),
+        (bare(|c| c.translation.x = 0.1), "the right camera stands 100.0 mm to the left"),
         (bare(|c| c.translation = Vector3::new(-0.01, -0.1, 0.0)), "one above the other"),
         (bare(|c| c.translation = Vector3::new(-0.01, 0.0, 0.1)), "one behind the other"),
     ] {
@@ -161,8 +176,94 @@ fn what_is_only_unlikely_is_a_note() {
     for (notes, words) in [
         (notes(|c| c.left.centre[0] = 600.0), "600.0 px is far from the middle"),
         (notes(|c| c.right.focal[0] = 2000.0), "differ much"),
+        (notes(|c| (c.left.width, c.left.height) = (480, 640)), "height by width"),
         (notes(|c| c.translation *= 40.0), "a baseline of 4.00 m is long"),
     ] {
         assert!(notes.len() == 1 && notes[0].contains(words), "{notes:?}");
     }
+}
+
+#[test]
+fn the_likeliest_unit_is_named_first() {
+    let told = |metres: f64, unit_m: f64| {
+        let sources = Sources { unit_m, ..Sources::default() };
+        let mut calibration = good();
+        calibration.rectification = None;
+        calibration.translation *= metres / calibration.translation.norm();
+        match check(&calibration, &sources) {
+            Ok(notes) => notes.concat(),
+            Err(error) => error.to_string(),
+        }
+    };
+    for (metres, unit_m, words) in [
+        (10.01, 1.0, "100 mm with --unit cm, 10 mm with --unit mm, 254 mm with --unit inch"),
+        (
+            65.0,
+            1.0,
+            "65 mm with --unit mm, 650 mm with --unit cm; `stereod calibration convert --unit mm FILE",
+        ),
+        (4.0, 1.0, "40 mm with --unit cm, 102 mm with --unit inch"),
+        // Metres in a file whose unit is the centimetre.
+        (0.001, 0.01, "100 mm with --unit m"),
+        (0.0001, 1.0, "P[3]"),
+        (20_000.0, 1.0, "correct the translation"),
+    ] {
+        let told = told(metres, unit_m);
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(told(0.004, 1.0) + &told(1.9, 1.0), "");
+}
+
+#[test]
+fn an_inverted_pose_is_told_from_exchanged_cameras() {
+    let sources = || Sources::default().convertible("a.yml");
+    let refused = |calibration: &StereoCalibration, sources: Sources| {
+        check(calibration, &sources).expect_err("it is wrong").to_string()
+    };
+    // The rectification shows which of both it is.
+    let inverted = good().inverted();
+    let told = refused(&inverted, sources());
+    assert!(told.contains("--inverse-pose a.yml") && !told.contains("--swap"), "{told}");
+    assert_eq!(check(&inverted.inverted(), &sources()).unwrap(), Vec::<String>::new());
+    // Without it both are named.
+    let bare = StereoCalibration { rectification: None, ..good().inverted() };
+    let told = refused(&bare, sources());
+    assert!(told.contains("--inverse-pose a.yml") && told.contains("--swap a.yml"), "{told}");
+    // A pose that the rectification alone has cannot be inverted.
+    let rectified = Sources { rectification: "P".into(), pose: "P".into(), ..sources() };
+    assert!(!refused(&bare, rectified).contains("--inverse-pose"));
+    let told = refused(&good().inverted(), sources().inverted());
+    assert!(told.contains("leave out --inverse-pose"), "{told}");
+}
+
+#[test]
+fn projections_for_pictures_of_another_size_are_told() {
+    let notes = |change: &dyn Fn(&mut Rectification)| {
+        let mut calibration = good();
+        calibration.rectification = Some(calibration.rectified(Some(0.5)).unwrap());
+        change(calibration.rectification.as_mut().expect("it has one"));
+        check(&calibration, &Sources::default()).unwrap()
+    };
+    let scaled = |by: f64| {
+        notes(&|r| {
+            for view in [&mut r.left, &mut r.right] {
+                view.projection.fixed_rows_mut::<2>(0).scale_mut(by);
+            }
+        })
+    };
+    assert_eq!(scaled(1.0), Vec::<String>::new());
+    let told = scaled(2.0);
+    assert!(
+        told.len() == 1 && told[0].contains("keeps 2") && told[0].contains("--alpha 0"),
+        "{told:?}"
+    );
+    assert!(scaled(0.5)[0].contains("shows the left view in 2"), "{:?}", scaled(0.5));
+    // As large as its pictures.
+    let larger = notes(&|r| {
+        (r.width, r.height) = (1280, 960);
+        for view in [&mut r.left, &mut r.right] {
+            view.projection.fixed_rows_mut::<2>(0).scale_mut(2.0);
+        }
+    });
+    assert_eq!(larger, Vec::<String>::new());
 }

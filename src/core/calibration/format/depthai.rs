@@ -4,7 +4,7 @@
 use nalgebra::{Matrix3, Vector3};
 
 use super::draft::{Draft, ReadOptions};
-use super::kalibr::Motion;
+use super::kalibr::{Motion, between};
 use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
@@ -52,31 +52,73 @@ fn camera(data: &At) -> Result<Camera> {
     data.need("intrinsicMatrix")?.camera(size, lens)
 }
 
-/// Returns the pose from one socket's camera to another's along the file's chain, if it leads there.
-fn chain(cameras: &At, from: usize, to: usize) -> Result<Option<Motion>> {
-    let (mut rotation, mut translation) = (Matrix3::identity(), Vector3::zeros());
-    let mut here = from;
-    for _ in 0..16 {
-        let extrinsics = socket(cameras, here)?.need("extrinsics")?;
-        let next = extrinsics.need("toCameraSocket")?;
-        let next = if next.number()? < 0.0 { return Ok(None) } else { next.whole()? };
-        let step = extrinsics.need("rotationMatrix")?.matrix3()?;
-        let lengths = extrinsics.need("translation")?;
-        let part = |axis: &str| lengths.need(axis)?.number();
-        let unit = extrinsics.get("lengthUnit");
-        let number = unit.as_ref().map_or(Ok(CENTIMETRE), At::whole)?;
-        let metres = METRES.get(number).ok_or_else(|| {
-            let what = "a unit of lengths that is not known (0: m, 1: cm, 2: mm, 3: inch, 4: foot)";
-            unit.as_ref().unwrap_or(&extrinsics).error(what)
-        })?;
-        let offset = Vector3::new(part("x")?, part("y")?, part("z")?) * *metres;
-        (rotation, translation) = (step * rotation, step * translation + offset);
-        if next == to {
-            return Ok(Some((rotation, translation)));
+/// Returns metres per unit of a translation.
+fn unit(extrinsics: &At) -> Result<f64> {
+    let unit = extrinsics.get("lengthUnit");
+    let number = unit.as_ref().map_or(Ok(CENTIMETRE), At::whole)?;
+    METRES.get(number).copied().ok_or_else(|| {
+        let what = "a unit of lengths that is not known (0: m, 1: cm, 2: mm, 3: inch, 4: foot)";
+        unit.as_ref().unwrap_or(extrinsics).error(what)
+    })
+}
+
+/// Returns a translation in metres: the calibrated one, or if that is 0, the one of the design.
+fn translation(extrinsics: &At, notes: &mut Vec<String>) -> Result<Vector3<f64>> {
+    let lengths = |of: &At| -> Result<Vector3<f64>> {
+        let part = |axis: &str| of.need(axis)?.number();
+        Ok(Vector3::new(part("x")?, part("y")?, part("z")?) * unit(extrinsics)?)
+    };
+    let own = extrinsics.need("translation")?;
+    let calibrated = lengths(&own)?;
+    if calibrated == Vector3::zeros()
+        && let Some(design) = extrinsics.get("specTranslation")
+    {
+        let designed = lengths(&design)?;
+        if designed != calibrated {
+            let note = "is 0, so the one of the design is taken (specTranslation), which may be a \
+                        few percent off; calibrate the pair to be exact";
+            notes.push(own.error(note).to_string());
         }
-        here = next;
+        return Ok(designed);
     }
-    Ok(None)
+    Ok(calibrated)
+}
+
+/// Returns the sockets that the file's links reach from one, that one first, with the pose from its camera to
+/// each.
+fn chain(cameras: &At, from: usize, notes: &mut Vec<String>) -> Result<Vec<(usize, Motion)>> {
+    let mut reached = vec![(from, (Matrix3::identity(), Vector3::zeros()))];
+    let mut here = socket(cameras, from)?;
+    for _ in 0..16 {
+        let extrinsics = here.need("extrinsics")?;
+        let next = extrinsics.need("toCameraSocket")?;
+        if next.number()? < 0.0 {
+            break;
+        }
+        let next = next.whole()?;
+        let step = extrinsics.need("rotationMatrix")?.matrix3()?;
+        let offset = translation(&extrinsics, notes)?;
+        let (_, (rotation, before)) = reached[reached.len() - 1];
+        reached.push((next, (step * rotation, step * before + offset)));
+        // Both cameras may be linked to one that the file does not describe.
+        let Ok(camera) = socket(cameras, next) else { break };
+        here = camera;
+    }
+    Ok(reached)
+}
+
+/// Returns the pose from the left camera to the right one, over the first camera that both are linked to.
+fn pose(cameras: &At, [left, right]: [usize; 2], notes: &mut Vec<String>) -> Result<Motion> {
+    let (of_left, of_right) = (chain(cameras, left, notes)?, chain(cameras, right, notes)?);
+    notes.sort();
+    notes.dedup();
+    let shared = of_left.iter().find_map(|(socket, from)| {
+        let (_, to) = of_right.iter().find(|(other, _)| other == socket)?;
+        Some(between(from, to))
+    });
+    shared.ok_or_else(|| {
+        cameras.error(format!("no extrinsics lead from socket {left} to socket {right}"))
+    })
 }
 
 pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
@@ -90,24 +132,14 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
     };
     let left = eye("leftCameraSocket", LEFT)?;
     let right = if options.third { COLOUR } else { eye("rightCameraSocket", RIGHT)? };
-    let motion = match chain(&cameras, left, right)? {
-        Some(motion) => motion,
-        None => {
-            let (rotation, translation) = chain(&cameras, right, left)?.ok_or_else(|| {
-                cameras.error(format!("no extrinsics lead from socket {left} to socket {right}"))
-            })?;
-            (rotation.transpose(), -rotation.transpose() * translation)
-        }
-    };
+    let mut notes = Vec::new();
+    let motion = pose(&cameras, [left, right], &mut notes)?;
     let file = root.file();
     let eyes = [left, right].map(|socket| format!("socket {socket}"));
-    let pose = format!("extrinsics of socket {left}");
+    let named = format!("extrinsics of sockets {left} and {right}");
     let sources = Sources {
-        swap: format!(
-            "`stereod calibration convert --swap {file} -o OUT.toml` exchanges the sockets {left} and \
-             {right}"
-        ),
-        ..Sources::of_file(file, [&eyes[0], &eyes[1], &pose, "rectification"])
+        unit_m: socket(&cameras, left)?.get("extrinsics").map_or(Ok(1.0), |own| unit(&own))?,
+        ..Sources::of_file(file, [&eyes[0], &eyes[1], &named, "rectification"]).convertible(file)
     };
     let calibration = StereoCalibration {
         left: camera(&socket(&cameras, left)?)?,
@@ -117,7 +149,7 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
         // The file has the rotations of a rectification, but no projections.
         rectification: None,
     };
-    Ok(Draft::new(calibration, sources))
+    Ok(Draft { notes, ..Draft::new(calibration, sources) })
 }
 
 #[cfg(test)]
@@ -165,6 +197,9 @@ mod tests {
             // If a file names no sockets, they are 1 and 2.
             (vec![socket(1, 2, -7.5), socket(2, -1, 0.0)], -1, -1),
             (vec![socket(4, 5, -7.5), socket(5, -1, 0.0)], 4, 5),
+            // Both are linked to the colour camera, which need not be in the file.
+            (vec![socket(0, -1, 0.0), socket(1, 0, -3.75), socket(2, 0, 3.75)], 1, 2),
+            (vec![socket(1, 0, -3.75), socket(2, 0, 3.75)], 1, 2),
         ] {
             let calibration = loaded(&device(cameras, left, right)).unwrap();
             let off = calibration.translation - Vector3::new(-0.075, 0.0, 0.0);
@@ -196,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let good = || vec![socket(1, 2, -7.5), socket(2, -1, 0.0)];
-        let circle = vec![socket(1, 0, -7.5), socket(0, 1, 0.0), socket(2, -1, 0.0)];
+        let circle = vec![socket(1, 0, -7.5), socket(0, 1, 0.0), socket(2, 3, 0.0)];
         let mut empty = device(good(), 1, 2);
         empty["cameraData"][0][1]["extrinsics"]["translation"] = json!({"x": 0});
         for (device, words) in [

@@ -33,6 +33,8 @@ pub struct ReadOptions {
     pub size: Option<(usize, usize)>,
     /// Exchanges the cameras: the files' left camera becomes the right one.
     pub swap: bool,
+    /// Inverts the pose: the files' rotation and translation lead from the right camera to the left one.
+    pub inverse: bool,
     /// Metres per unit of the files' translations, if that is not a metre: 0.001 for mm.
     pub unit_m: Option<f64>,
     /// Takes a third camera as the right one: Kalibr's `cam2`, the colour camera of DepthAI, and in

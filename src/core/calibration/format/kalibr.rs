@@ -5,11 +5,11 @@
 use nalgebra::{Matrix3, Vector3};
 
 use super::draft::{Draft, ReadOptions};
-use super::lens;
+use super::lens::{self, Model};
 use super::tree::At;
 use crate::calibration::check::Sources;
 use crate::calibration::error::Result;
-use crate::calibration::{Camera, StereoCalibration};
+use crate::calibration::{Camera, Lens, StereoCalibration};
 
 /// Rotation and translation from one frame into another.
 pub(super) type Motion = (Matrix3<f64>, Vector3<f64>);
@@ -20,7 +20,7 @@ pub(super) fn between(from: &Motion, to: &Motion) -> Motion {
     (back * from.0, back * (from.1 - to.1))
 }
 
-fn inverse((rotation, translation): &Motion) -> Motion {
+pub(super) fn inverse((rotation, translation): &Motion) -> Motion {
     (rotation.transpose(), -rotation.transpose() * translation)
 }
 
@@ -43,7 +43,10 @@ fn camera(cam: &At, coefficients: &[&str], hint: &str) -> Result<Camera> {
     let (width, height) = cam.need("resolution")?.size()?;
     let [fx, fy, cx, cy] = cam.need("intrinsics")?.exactly()?;
     let model = lens::named(&cam.need("distortion_model")?)?;
-    let lens = lens::read(model, &cam.need_any(coefficients)?)?;
+    let lens = match cam.any(coefficients) {
+        None if model == Model::None => Lens::Brown([0.0; 14]),
+        _ => lens::read(model, &cam.need_any(coefficients)?)?,
+    };
     Ok(Camera { width, height, focal: [fx, fy], centre: [cx, cy], skew: 0.0, lens })
 }
 
@@ -88,12 +91,7 @@ pub(super) fn read(root: &At, options: &ReadOptions) -> Result<Draft> {
         )),
         None => {}
     }
-    let sources = Sources {
-        swap: format!(
-            "cam1 is the left camera: `stereod calibration convert --swap {file} -o OUT.toml` exchanges them"
-        ),
-        ..Sources::of_file(file, ["cam0", name, &pose, "rectification"])
-    };
+    let sources = Sources::of_file(file, ["cam0", name, &pose, "rectification"]).convertible(file);
     let (rotation, translation) = motion;
     let camera = |cam: &At| {
         let hint = ": calibrate with pinhole-radtan or pinhole-equi";
@@ -123,6 +121,7 @@ pub(super) fn read_euroc(left: &At, right: &At) -> Result<Draft> {
         right: right.file().into(),
         pose: format!("{} and {} (T_BS)", left.file(), right.file()),
         swap: format!("name the files in the order {},{}", right.file(), left.file()),
+        files: format!("{},{}", left.file(), right.file()),
         ..Sources::default()
     };
     let (left, right) = cameras;
@@ -212,6 +211,8 @@ mod tests {
         let equi = rig("", BASELINE).replace("radtan", "equi");
         let fisheye = Lens::Fisheye([-0.27, 0.06, 0.0006, 0.0003]);
         assert_eq!(loaded(&equi).unwrap().calibration.left.lens, fisheye);
+        let none = rig("", BASELINE).replace(RADTAN, "  distortion_model: none\n");
+        assert_eq!(loaded(&none).unwrap().calibration.left.lens, Lens::Brown([0.0; 14]));
         let three = rig("", BASELINE) + "cam2:\n" + INTRINSICS;
         assert!(loaded(&three).unwrap().notes[0].contains("more than two cameras"));
         for (text, words) in [

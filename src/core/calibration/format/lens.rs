@@ -62,6 +62,13 @@ pub(super) fn of_file(distortion: Option<&At>, camera: Option<&At>) -> Result<Op
 /// Returns the lens of these coefficients; trailing zeros beyond the model's are ignored.
 pub(super) fn lens(model: Model, coefficients: &[f64]) -> Result<Lens, String> {
     let count = coefficients.len();
+    // OpenCV, ROS and Kalibr let a camera without distortion have none.
+    if count == 0 {
+        return Ok(match model {
+            Model::Fisheye => Lens::Fisheye([0.0; 4]),
+            _ => Lens::Brown([0.0; 14]),
+        });
+    }
     let most = match model {
         Model::Fisheye => 4,
         Model::PlumbBob => 5,
@@ -135,10 +142,10 @@ mod tests {
         for count in 0..20 {
             let coefficients = vec![0.1; count];
             let brown = lens(Model::Brown, &coefficients);
-            assert_eq!(brown.is_ok(), [4, 5, 8, 12, 14].contains(&count), "{count}");
+            assert_eq!(brown.is_ok(), [0, 4, 5, 8, 12, 14].contains(&count), "{count}");
             let plumb_bob = lens(Model::PlumbBob, &coefficients).is_ok();
-            assert_eq!(plumb_bob, count == 4 || count == 5);
-            assert_eq!(lens(Model::Fisheye, &coefficients).is_ok(), count == 4);
+            assert_eq!(plumb_bob, [0, 4, 5].contains(&count));
+            assert_eq!(lens(Model::Fisheye, &coefficients).is_ok(), count == 0 || count == 4);
             assert_eq!(lens(Model::None, &coefficients).is_ok(), count == 0);
             if let Err(error) = brown {
                 assert!(error.contains("4 (") && error.contains("14 ("), "{error}");

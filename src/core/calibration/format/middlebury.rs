@@ -4,6 +4,7 @@
 use super::draft::{Draft, ReadOptions};
 use super::rectified::{self, Eye, Pair};
 use crate::calibration::CalibrationError;
+use crate::calibration::check::Sources;
 use crate::calibration::error::Result;
 
 /// Largest difference between two statements of the same distance in pixels, from cut-off digits.
@@ -112,7 +113,8 @@ pub(super) fn read(file: &str, text: &str, options: &ReadOptions) -> Result<Draf
     let keys = ["cam0", "cam1"];
     let baseline_m = baseline * METRES;
     let draft = rectified::draft(Pair { file, keys, size, left, right, baseline_m });
-    Ok(Draft { disparities, notes, ..draft })
+    let sources = Sources { unit_m: METRES, ..draft.sources };
+    Ok(Draft { disparities, notes, sources, ..draft })
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 mod depthai;
 mod draft;
+mod foreign;
+mod k_txt;
 mod kalibr;
 mod kitti;
 mod lens;
@@ -11,6 +13,7 @@ mod middlebury;
 mod opencv;
 mod opencv_names;
 mod opencv_write;
+mod orb_slam;
 mod own;
 mod rectified;
 mod ros;
@@ -61,6 +64,10 @@ pub enum Format {
     Middlebury,
     /// SN*.conf of ZED cameras; read only.
     Zed,
+    /// Settings of ORB-SLAM2 and ORB-SLAM3; read only.
+    OrbSlam,
+    /// K.txt of FoundationStereo: a camera matrix and a baseline, of rectified pairs; read only.
+    KTxt,
 }
 
 impl Format {
@@ -95,13 +102,16 @@ impl fmt::Display for Format {
             Format::Kitti => "KITTI calib.txt",
             Format::Middlebury => "Middlebury calib.txt",
             Format::Zed => "ZED SN*.conf",
+            Format::OrbSlam => "ORB-SLAM settings",
+            Format::KTxt => "K.txt",
         })
     }
 }
 
 const KNOWN: &str = "stereod's own TOML; OpenCV YAML, XML or JSON (K1 D1 K2 D2 R T ..., in one or \
                      two files); ROS camera_info (left.yaml,right.yaml); Kalibr camchain; EuRoC \
-                     sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D; ZED's SN*.conf";
+                     sensor.yaml (left,right); DepthAI JSON; calib.txt of KITTI, Middlebury and ETH3D; ZED's SN*.conf; \
+                     settings of ORB-SLAM; K.txt of FoundationStereo";
 
 /// A checked calibration.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,7 +187,12 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded> {
     let mut calibration = draft.calibration;
     check::make_rotations(&mut calibration, &draft.sources)?;
     if let Some(metres) = options.unit_m {
-        calibration = calibration.in_unit(metres);
+        calibration = calibration.in_unit(metres / draft.sources.unit_m);
+        draft.sources.unit_m = metres;
+    }
+    if options.inverse {
+        calibration = calibration.inverted();
+        draft.sources = draft.sources.inverted();
     }
     if options.swap {
         calibration = calibration.swapped();
@@ -210,6 +225,9 @@ fn read_text(file: &Path) -> Result<String> {
         }
         _ => wrong(format!("the calibration cannot be read: {error}")),
     })?;
+    if let Some(what) = foreign::binary(file, &bytes) {
+        return Err(wrong(what));
+    }
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not a text, so no calibration; name a file of text".into()))?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
@@ -226,10 +244,11 @@ type IsCalibration = fn(&str) -> bool;
 type Read = fn(&str, &str, &ReadOptions) -> Result<Draft>;
 
 /// Formats of plain lines, which would pass for YAML and TOML.
-const LINES: [(Format, IsCalibration, Read); 3] = [
+const LINES: [(Format, IsCalibration, Read); 4] = [
     (Format::Kitti, kitti::is_calibration, kitti::read),
     (Format::Middlebury, middlebury::is_calibration, middlebury::read),
     (Format::Zed, zed::is_calibration, zed::read),
+    (Format::KTxt, k_txt::is_calibration, k_txt::read),
 ];
 
 fn parse_file(file: &str, text: &str) -> Result<Parsed> {
@@ -242,7 +261,7 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed> {
     {
         return Ok(Parsed::Whole(*format, *read));
     }
-    if let Some(what) = foreign_text(text) {
+    if let Some(what) = foreign::text(text) {
         return Err(wrong(format!(": {what}")));
     }
     let Some(syntax) = syntax::recognise(text) else {
@@ -268,6 +287,8 @@ fn kind(root: &At) -> Option<Format> {
         Format::Euroc
     } else if ros::is_camera_info(root) {
         Format::Ros
+    } else if orb_slam::is_settings(root) {
+        Format::OrbSlam
     } else if opencv::is_calibration(root) {
         Format::OpenCvYaml
     } else {
@@ -303,7 +324,7 @@ fn of_trees(
 ) -> Result<(Draft, Format)> {
     let mut kinds = Vec::new();
     for (_, root) in trees {
-        if let Some(what) = foreign_tree(root) {
+        if let Some(what) = foreign::tree(root) {
             return Err(root.error(what));
         }
         kinds.push(kind(root).ok_or_else(|| {
@@ -342,6 +363,8 @@ fn of_trees(
         ([format @ Format::Kalibr], [root]) => Ok((kalibr::read(root, options)?, *format)),
         ([Format::Kalibr, Format::Kalibr], _) => Err(both("a camchain of Kalibr")),
         ([format @ Format::DepthAi], [root]) => Ok((depthai::read(root, options)?, *format)),
+        ([format @ Format::OrbSlam], [root]) => Ok((orb_slam::read(root, options)?, *format)),
+        ([Format::OrbSlam, Format::OrbSlam], _) => Err(both("a file of ORB-SLAM")),
         ([Format::DepthAi, Format::DepthAi], _) => Err(both("a calibration of DepthAI")),
         _ => Err(CalibrationError::new(match files {
             [(a, _), (b, _)] => format!(
@@ -368,24 +391,6 @@ pub fn render(
         Format::Ros => ros::write(calibration).map(Vec::from),
         _ => Err(CalibrationError::new(format!("{format} is only read, not written"))),
     }
-}
-
-/// Names the format of a text that is neither YAML nor TOML and is not read, with an alternative.
-fn foreign_text(text: &str) -> Option<&'static str> {
-    let has = |start: &str| text.lines().any(|line| line.trim_start().starts_with(start));
-    (has("[image]") && has("camera matrix")).then_some(
-        "an INI file of ROS' camera_calibration (ost.txt), which is not read; give the YAML files \
-         that it saves in the same archive: left.yaml,right.yaml",
-    )
-}
-
-/// Names the format of a tree that is not read, with an alternative.
-fn foreign_tree(root: &At) -> Option<&'static str> {
-    let keys = ["projection_parameters", "mirror_parameters", "cam0_calib", "body_T_cam0"];
-    root.any(&keys).map(|_| {
-        "a configuration of VINS, which is not read; give Kalibr's camchain or EuRoC's sensor.yaml of \
-         the same cameras, or write its numbers as OpenCV YAML (K1 D1 K2 D2 R T)"
-    })
 }
 
 /// Formats a number with all its digits and always a point, because some readers of YAML take

@@ -8,8 +8,8 @@ use super::draft::{Draft, ReadOptions, Report};
 use super::lens::{self, Model};
 pub(super) use super::opencv_names::is_calibration;
 use super::opencv_names::{
-    CAMERA_MODEL, D, Entries, K, MIRROR, MODEL, P, R, ROTATION, SIDES, TRANSLATION, numbers_of,
-    owned, sided,
+    CAMERA_MODEL, D, Entries, K, MIRROR, MODEL, P, R, ROTATION, ROTATION_VECTOR, SIDES,
+    TRANSLATION, numbers_of, owned, sided,
 };
 use super::tree::{At, Node, Value};
 use super::{Format, Loaded};
@@ -46,7 +46,8 @@ pub fn of_cameras(
         left: "K1, D1".into(),
         right: "K2, D2".into(),
         pose: "R, T".into(),
-        unit: "T is in metres; divide one in mm by 1000".into(),
+        inverse: Some("give R.T and -R.T @ T".into()),
+        unit: Some("T is in metres; divide one in mm by 1000".into()),
         ..Sources::default()
     };
     let mut calibration = StereoCalibration {
@@ -112,6 +113,7 @@ pub(super) fn read(roots: &[At], options: &ReadOptions) -> Result<Draft> {
         right: locations(&[&right.k, &right.d]),
         pose,
         rectification: source,
+        unit_m: unit,
         ..Sources::default()
     };
     let sources = sources.convertible(&roots.iter().map(At::file).collect::<Vec<_>>().join(","));
@@ -237,7 +239,8 @@ fn model(entries: &Entries, sides: [&str; 2]) -> Result<Option<Model>> {
 /// Returns width and height of the images, if a file has them.
 fn find_size(entries: &Entries, side: &str) -> Result<Option<(usize, usize)>> {
     let size = "imagesize size imgsize picturesize framesize resolution";
-    let (width, height) = ("imagewidth width w", "imageheight height h");
+    let (width, height) =
+        ("imagewidth width w nx imagesizewidth", "imageheight height h ny imagesizeheight");
     let find =
         |bases: &str, fits: fn(&Node) -> bool| match entries.find(&sided(bases, side), fits)? {
             Some(found) => Ok(Some(found)),
@@ -302,7 +305,11 @@ fn pose(
     files: &str,
     rectified: &str,
 ) -> Result<(Matrix3<f64>, Vector3<f64>, f64, String)> {
-    let rotation = entries.matrix(ROTATION)?;
+    // Files may have both; the matrix needs no conversion.
+    let rotation = match entries.matrix(ROTATION)? {
+        None => entries.matrix(ROTATION_VECTOR)?,
+        matrix => matrix,
+    };
     let mut translation = None;
     let units =
         TRANSLATION.iter().flat_map(|(names, unit)| names.split(' ').map(move |name| (name, unit)));

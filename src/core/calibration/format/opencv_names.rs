@@ -6,8 +6,8 @@ use crate::calibration::error::Result;
 // Names with blanks between them.
 /// Camera matrices.
 pub(super) const K: &str =
-    "k m cameramatrix cameramat mtx cm kmatrix kmat intrinsic intrinsics intrinsicmatrix";
-pub(super) const D: &str = "d dist distcoeffs distcoeff distcoef distcoefs distortion distortioncoeffs \
+    "k kk m cameramatrix cameramat mtx cm kmatrix kmat intrinsic intrinsics intrinsicmatrix";
+pub(super) const D: &str = "d kc dist distcoeffs distcoeff distcoef distcoefs distortion distortioncoeffs \
      distortioncoefficients distortioncoeff distortioncoef distortionvector distvec";
 pub(super) const R: &str = "r rect rectification rectificationmatrix rectificationrotation rectificationtransform rrect \
      rectify rectr rotrect";
@@ -20,8 +20,8 @@ pub(super) const CAMERA_MODEL: &str = "cameramodel cameratype";
 /// The mirror's parameter of OpenCV's omnidirectional cameras.
 pub(super) const MIRROR: &str = "xi";
 /// Names of the pose; for the translation with the metres per unit.
-pub(super) const ROTATION: &str =
-    "r rotation rotationmatrix rot rstereo stereor om rvec rotationvector";
+pub(super) const ROTATION: &str = "r rotation rotationmatrix rot rstereo stereor";
+pub(super) const ROTATION_VECTOR: &str = "om rvec rotationvector";
 pub(super) const TRANSLATION: [(&str, f64); 3] = [
     ("t translation translationvector trans tvec tstereo stereot tm translationm", 1.0),
     ("tcm translationcm", 0.01),
@@ -136,6 +136,7 @@ pub(super) fn is_calibration(root: &At) -> bool {
     let entries = Entries::of(std::slice::from_ref(root));
     let mut names = owned("cameramatrix");
     names.extend(owned(ROTATION));
+    names.extend(owned(ROTATION_VECTOR));
     names.extend(TRANSLATION.iter().flat_map(|(names, _)| owned(names)));
     for side in SIDES.concat() {
         [K, D, R, P].iter().for_each(|bases| names.extend(sided(bases, side)));

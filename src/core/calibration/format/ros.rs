@@ -70,9 +70,6 @@ fn eye(root: &At, topics: Option<Topics>, notes: &mut Vec<String>) -> Result<Eye
     let coefficients = root.need_any(&D)?;
     let values = coefficients.numbers()?;
     let lens = match lens::of_file(root.get(MODEL).as_ref(), root.get(CAMERA_MODEL).as_ref())? {
-        // ROS lets a camera without distortion have no coefficients.
-        Some(Model::Fisheye) if values.is_empty() => Ok(Lens::Fisheye([0.0; 4])),
-        _ if values.is_empty() => lens::lens(Model::None, &[]),
         Some(model) => lens::lens(model, &values),
         None => {
             let count = values.len();
@@ -270,7 +267,7 @@ fn sources(left: &At, right: &At, focal_px: f64, topics: Option<Topics>) -> Sour
                 "P[3] of {} is -f * B and must be below 0; if the views are exchanged, --swap exchanges them",
                 right.file()
             ),
-            format!("P[3] is -f * B with B in metres; {}", by_hand(focal_px, topics)),
+            Some(format!("P[3] is -f * B with B in metres; {}", by_hand(focal_px, topics))),
         ),
         None => (
             format!(
@@ -279,11 +276,13 @@ fn sources(left: &At, right: &At, focal_px: f64, topics: Option<Topics>) -> Sour
                 left.file(),
                 right.file()
             ),
-            Sources::default().unit,
+            None,
         ),
     };
+    let files = format!("{},{}", left.file(), right.file());
     let (left, right) = (left.file().into(), right.file().into());
-    Sources { left, right, pose: both.clone(), rectification: both, swap, unit }
+    let (pose, rectification) = (both.clone(), both);
+    Sources { left, right, pose, rectification, swap, unit, files, ..Sources::default() }
 }
 
 /// Returns the files of the left and the right camera. Lenses with more than 8 coefficients are called

@@ -38,7 +38,7 @@ pub(super) fn recognise(text: &str) -> Option<Syntax> {
 pub(super) fn yaml(text: &str) -> Result<Node, String> {
     // The line becomes empty, so that later lines keep their numbers.
     let text = match text.find('\n') {
-        Some(end) if text.starts_with("%YAML") => &text[end..],
+        Some(end) if text.starts_with("%YAML") => &spaced(&text[end..]),
         None if text.starts_with("%YAML") => "",
         _ => text,
     };
@@ -57,6 +57,23 @@ pub(super) fn yaml(text: &str) -> Result<Node, String> {
         }
     }
     Ok(Node::new(None, Value::Null))
+}
+
+/// Returns a text of OpenCV's YAML with a blank between each key and its value: `data:[1, 2]`, which OpenCV reads,
+/// is no key for YAML.
+fn spaced(text: &str) -> String {
+    let is_key = |key: &str| {
+        !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+    };
+    let line = |line: &str| match line.split_once(':') {
+        Some((key, value))
+            if is_key(key.trim_start()) && !value.starts_with([' ', '\r', '\n', ':']) =>
+        {
+            format!("{key}: {value}")
+        }
+        _ => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(line).collect()
 }
 
 /// Largest number of values of an XML text.

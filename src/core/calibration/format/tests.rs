@@ -380,3 +380,46 @@ fn messages_of_ros_are_read_too() {
         assert!(error.contains(words), "{words}: {error}");
     }
 }
+
+#[test]
+fn sizes_and_lenses_as_programs_write_them() {
+    let (_, text) = opencv_file!("opencv.yml");
+    let due = read_texts(&[("a", text)]).unwrap().calibration;
+    let sized = |size: &str| {
+        let text = text.replace("image_width: 640\n", size).replace("image_height: 480\n", "");
+        read_texts(&[("a", &text)]).unwrap().calibration
+    };
+    for size in [
+        "image_size: !!opencv-matrix\n   rows: 1\n   cols: 2\n   dt: i\n   data: [ 640, 480 ]\n",
+        "image_size: !!opencv-matrix\n   rows: 2\n   cols: 1\n   dt: d\n   data: [ 640., 480. ]\n",
+        "imageSize: [640, 480]\n",
+        "imageSize: [[640, 480]]\n",
+        "imageSize: [[640], [480]]\n",
+        "image_size: { width: 640, height: 480 }\n",
+        "nx: 640\nny: 480\n",
+        // OpenCV needs no blank after a key.
+        "image_size:[640, 480]\n",
+    ] {
+        assert_eq!(sized(size), due, "{size}");
+    }
+    // An empty matrix is a lens without distortion.
+    let plain = |d: &str| {
+        let json = format!(
+            "{{\"K1\": [[500,0,320],[0,500,240],[0,0,1]], \"K2\": [[500,0,320],[0,500,240],[0,0,1]], \
+             \"D1\": {d}, \"D2\": {d}, \"R\": [[1,0,0],[0,1,0],[0,0,1]], \"om\": [0,0,0], \
+             \"T_mm\": [-60,0,0], \"image_size\": [640,480]}}"
+        );
+        read_texts(&[("a.json", &json)]).unwrap().calibration.left.lens
+    };
+    for d in ["[]", "[[]]", "{\"rows\": 0, \"cols\": 0, \"dt\": \"d\", \"data\": []}"] {
+        assert_eq!(plain(d), Lens::Brown([0.0; 14]), "{d}");
+    }
+    let (_, xml) = opencv_file!("opencv.xml");
+    let (start, end) = (xml.find("<D1").unwrap(), xml.find("</D1>").unwrap());
+    let empty = "<D1 type_id=\"opencv-matrix\"><rows>0</rows><cols>0</cols><dt>d</dt><data></data>";
+    let xml = format!("{}{empty}{}", &xml[..start], &xml[end..]);
+    assert_eq!(
+        read_texts(&[("a.xml", &xml)]).unwrap().calibration.left.lens,
+        Lens::Brown([0.0; 14])
+    );
+}

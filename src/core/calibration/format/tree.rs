@@ -209,9 +209,14 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Returns width and height of an image, a list of two.
+    /// Returns width and height of an image: a list of two, or a matrix with one row or one column.
     pub fn size(&self) -> Result<(usize, usize)> {
-        match self.items().as_slice() {
+        let rows = self.get("data").unwrap_or_else(|| self.clone()).items();
+        let cells = rows.into_iter().flat_map(|row| match row.items() {
+            cells if cells.is_empty() => vec![row],
+            cells => cells,
+        });
+        match cells.collect::<Vec<_>>().as_slice() {
             [width, height] => Ok((width.side()?, height.side()?)),
             _ => Err(self.expected("width and height, such as [640, 480]")),
         }
@@ -232,8 +237,12 @@ impl<'a> At<'a> {
     /// Returns all numbers of a matrix, row by row, and its rows and columns if known: from a list,
     /// a list of rows, or a group of `rows`, `cols` and `data`.
     fn cells(&self) -> Result<Cells> {
-        if let Some(data) = self.get("data") {
-            let (cells, _) = data.cells()?;
+        if self.node.get("data").is_some() {
+            // OpenCV's XML has an empty element for an empty matrix.
+            let cells = match self.get("data") {
+                Some(data) => data.cells()?.0,
+                None => Vec::new(),
+            };
             let (Some(rows), Some(cols)) = (self.get("rows"), self.get("cols")) else {
                 return Ok((cells, None));
             };
@@ -309,7 +318,14 @@ impl<'a> At<'a> {
     }
 
     /// Returns a rigid motion: the rotation and translation of a 4x4 matrix with the last row 0 0 0 1.
+    /// A matrix of three rows lacks the last one.
     pub fn motion(&self) -> Result<(Matrix3<f64>, Vector3<f64>)> {
+        if let Ok(matrix) = self.matrix3x4() {
+            return Ok((
+                matrix.fixed_view::<3, 3>(0, 0).into(),
+                matrix.fixed_view::<3, 1>(0, 3).into(),
+            ));
+        }
         let matrix = Matrix4::from_row_slice(&self.shaped(4, 4)?);
         if matrix.row(3).iter().zip([0.0, 0.0, 0.0, 1.0]).any(|(found, due)| *found != due) {
             return Err(self.error("the last row of a rigid motion is 0 0 0 1"));

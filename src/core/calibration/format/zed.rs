@@ -148,7 +148,10 @@ pub(super) fn read(file: &str, text: &str, options: &ReadOptions) -> Result<Draf
         rectification: None,
     };
     let eyes = ["LEFT", "RIGHT"].map(|side| format!("[{side}_CAM_{mode}]"));
-    let sources = Sources::of_file(file, [&eyes[0], &eyes[1], "[STEREO]", "rectification"]);
+    let sources = Sources {
+        unit_m: METRES,
+        ..Sources::of_file(file, [&eyes[0], &eyes[1], "[STEREO]", "rectification"])
+    };
     Ok(Draft { by_size: true, ..Draft::new(calibration, sources) })
 }
 
