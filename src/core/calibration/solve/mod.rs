@@ -64,6 +64,17 @@ pub enum SolveError {
         /// Reasons why the others cannot be used, to follow the sentence.
         reasons: String,
     },
+    /// Every board is parallel to the image, so that focal length and distance cannot be told apart.
+    #[error(
+        "in all {0} pairs the board is parallel to the picture: tilt the board by 20 to 40 degrees in \
+         different directions, near and far"
+    )]
+    Parallel(usize),
+    #[error(
+        "in all {0} pairs the board is in the same place: move it to all parts of the picture, and tilt it by 20 \
+         to 40 degrees in different directions, near and far"
+    )]
+    OnePlace(usize),
     /// The equations have no solution.
     #[error(
         "the pictures of the {0} view do not determine the camera: tilt the board by 20 to 40 degrees \
@@ -83,6 +94,19 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
+/// Largest mean distance of the corners of boards in the same place, relative to the image's width.
+const ONE_PLACE: f64 = 0.01;
+
+/// Returns the number of boards if they are all in one place.
+fn in_one_place(width: usize, sightings: &[Sighting]) -> Option<usize> {
+    let seen: Vec<_> = sightings.iter().filter_map(|pair| pair.seen.as_ref().ok()).collect();
+    let (first, others) = seen.split_first()?;
+    let limit_px = ONE_PLACE * width as f64;
+    let are_same =
+        others.iter().all(|other| guide::apart(first, other).is_some_and(|px| px < limit_px));
+    (seen.len() >= FEWEST_PAIRS && are_same).then_some(seen.len())
+}
+
 /// Calibrates two cameras with images of these sizes (width, height).
 pub fn solve(
     board: &Board,
@@ -90,6 +114,9 @@ pub fn solve(
     options: Options,
     sightings: Vec<Sighting>,
 ) -> Result<Solved, SolveError> {
+    if let Some(count) = in_one_place(sizes[0].0, &sightings) {
+        return Err(SolveError::OnePlace(count));
+    }
     let kept = outliers::solve(board, sizes, options, &sightings)?;
     Ok(report::solved(board, sizes, &sightings, kept))
 }

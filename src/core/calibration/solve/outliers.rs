@@ -3,8 +3,9 @@
 use super::camera;
 use super::rig::{Free, Rig, View};
 use super::sighting::{Reason, Sighting, points};
+use super::start;
 use super::{FEWEST_PAIRS, Options, SolveError, median};
-use crate::calibration::board::Board;
+use crate::calibration::board::{Board, Detection};
 use crate::frame::Eye;
 
 /// Width of edges in pixels that is never called blurred, because corners are still precise.
@@ -18,6 +19,9 @@ const FAR: f64 = 3.0;
 
 /// Smallest error of an outlier in pixels.
 const NEAR_PX: f64 = 0.5;
+
+/// Largest tilt of a board that is parallel to the image, in radians.
+const PARALLEL: f64 = 0.1;
 
 /// Pairs that fit, and their calibration.
 pub(super) struct Kept {
@@ -46,6 +50,7 @@ pub(super) fn solve(
 ) -> Result<Kept, SolveError> {
     let mut left_out: Vec<Option<Reason>> =
         sightings.iter().map(|sighting| sighting.seen.as_ref().err().cloned()).collect();
+    leave_out_rows(board, sightings, &mut left_out);
     if !options.keep_all {
         leave_out_blurred(sightings, &mut left_out);
     }
@@ -64,6 +69,10 @@ pub(super) fn solve(
             let rig = camera::solve(&own, sizes[eye.index()], options.model)
                 .ok_or(SolveError::Undetermined(eye))?;
             alone.push((rig, own));
+        }
+        let tilts = || alone.iter().flat_map(|(rig, _)| &rig.boards).flat_map(start::tilt);
+        if tilts().all(|tilt| tilt.abs() < PARALLEL) {
+            return Err(SolveError::Parallel(used.len()));
         }
         let errors = [0, 1].map(|eye: usize| -> Vec<f64> {
             let (rig, own): &(Rig, Vec<View>) = &alone[eye];
@@ -137,6 +146,21 @@ fn views(board: &Board, sightings: &[Sighting], used: &[usize], eye: Eye) -> Vec
     let seen = |pair: usize| sightings[pair].seen.as_ref().ok();
     let views = used.iter().filter_map(|pair| seen(*pair)).enumerate();
     views.map(|(i, seen)| View { camera, board: i, points: points(board, &seen[camera]) }).collect()
+}
+
+/// Leaves out boards of which only one line of corners is seen, which has no tilt.
+fn leave_out_rows(board: &Board, sightings: &[Sighting], left_out: &mut [Option<Reason>]) {
+    for (sighting, reason) in sightings.iter().zip(left_out) {
+        let Ok(seen) = &sighting.seen else { continue };
+        let is_line = |seen: &Detection| {
+            let points = points(board, seen);
+            start::homography(&points.iter().map(|(at, _)| (at.xy(), at.xy())).collect::<Vec<_>>())
+                .is_none()
+        };
+        if let Some(eye) = Eye::BOTH.into_iter().find(|eye| is_line(&seen[eye.index()])) {
+            reason.get_or_insert(Reason::Line(eye));
+        }
+    }
 }
 
 fn leave_out_blurred(sightings: &[Sighting], left_out: &mut [Option<Reason>]) {

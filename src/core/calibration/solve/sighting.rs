@@ -40,6 +40,8 @@ pub enum Reason {
         eye: Option<Eye>,
         seen: NotFound,
     },
+    /// Only one line of the board's corners is seen in this view.
+    Line(Eye),
     /// Edges are much wider than in other images.
     Blurred {
         /// The view.
@@ -78,6 +80,12 @@ impl fmt::Display for Reason {
             ),
             Self::NotFound { eye: Some(eye), seen } => write!(f, "in the {eye} view {seen}"),
             Self::NotFound { eye: None, seen } => write!(f, "in both views {seen}"),
+            Self::Line(eye) => {
+                write!(
+                    f,
+                    "only one line of corners is seen in the {eye} view; show more of the board"
+                )
+            }
             Self::Blurred { eye, width_px, limit_px } => write!(
                 f,
                 "the {eye} picture is blurred: edges are {width_px:.1} px wide, up to \
@@ -85,15 +93,24 @@ impl fmt::Display for Reason {
             ),
             Self::Misfit { eye, rms_px, usual_px } => write!(
                 f,
-                "the corners in the {eye} view do not fit (RMS {rms_px:.2} px, usual \
-                 {usual_px:.2}): is the board bent or partly hidden?"
+                "the corners in the {eye} view do not fit ({}): is the board bent or partly hidden?",
+                error(*rms_px, *usual_px)
             ),
             Self::Moved { rms_px, usual_px } => write!(
                 f,
-                "the views do not see the board in the same place (RMS {rms_px:.2} px, usual \
-                 {usual_px:.2}): it moved, or the pictures are not of one moment"
+                "the views do not see the board in the same place ({}): it moved, or the pictures are not of one \
+                 moment",
+                error(*rms_px, *usual_px)
             ),
         }
+    }
+}
+
+/// Formats an error; one without a solution has no number.
+fn error(rms_px: f64, usual_px: f64) -> String {
+    match rms_px < 1e5 {
+        true => format!("RMS {rms_px:.2} px, usual {usual_px:.2}"),
+        false => "by no pose of the board".into(),
     }
 }
 
@@ -105,6 +122,7 @@ impl Reason {
             Self::Alone(_) => "alone",
             Self::Size { .. } => "size",
             Self::NotFound { .. } => "not-found",
+            Self::Line(_) => "line",
             Self::Blurred { .. } => "blurred",
             Self::Misfit { .. } => "misfit",
             Self::Moved { .. } => "moved",
