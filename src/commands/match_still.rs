@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::prepare::ranging;
 use super::prepare::rig::{Cameras, Rig};
+use super::prepare::{ranging, reversed};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, heed, inputs, load, print};
@@ -41,7 +41,10 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         inputs.refuse(output).map_err(Error::Usage)?;
         files::check_writable(output)?;
     }
-    let cameras = read_cameras(&args, settings, &spec)?;
+    let cameras = read_cameras(&args, settings, &spec).map_err(|error| {
+        let raw = || stills.read().map(|[left, right]| pair(left, right));
+        reversed::explained(error, &settings.calibration.file, raw)
+    })?;
 
     let [left, right] = stills.read()?;
     let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;

@@ -3,4 +3,5 @@
 pub mod fit;
 pub mod loading;
 pub mod ranging;
+pub mod reversed;
 pub mod rig;
