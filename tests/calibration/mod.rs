@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nalgebra::Matrix3;
 use serde_json::Value;
-use stereod_core::calibration::format::{self, Format, Loaded};
+use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use stereod_core::calibration::{Lens, StereoCalibration};
 
 use crate::common::data::data;
@@ -330,4 +330,125 @@ fn what_a_camera_info_says_of_the_picture_gives_the_right_depth() {
         let known = share(pictures, [&files[0], &files[1]], 1400..4500);
         assert!(known > 0.95, "{kind}: {known}");
     }
+}
+
+/// Returns all that is told of an OpenCV file with this calibration after a change.
+fn told(of: &StereoCalibration, change: &dyn Fn(&mut StereoCalibration)) -> String {
+    let mut calibration = StereoCalibration { rectification: None, ..of.clone() };
+    change(&mut calibration);
+    let text = format::render(&calibration, &Report::default(), Format::OpenCvYaml).unwrap();
+    match format::parse(&[("a.yml", &text.concat())], &ReadOptions::default()) {
+        Ok(loaded) => loaded.notes.concat(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn mistakes_in_real_calibrations_are_told_and_nothing_else() {
+    let Some(root) = data("") else { return };
+    let in_unit = |times: f64| move |c: &mut StereoCalibration| c.translation *= times;
+    let camera_in = |unit: f64| {
+        move |c: &mut StereoCalibration| {
+            for camera in [&mut c.left, &mut c.right] {
+                camera.focal = camera.focal.map(|px| px * unit);
+                camera.centre = camera.centre.map(|px| px * unit);
+            }
+        }
+    };
+    for files in ALL {
+        let loaded = read(&root, files);
+        assert_eq!(loaded.notes, Vec::<String>::new(), "{files:?}");
+        let calibration = &loaded.calibration;
+        for (told, words) in [
+            (told(calibration, &|_| {}), ""),
+            (told(calibration, &in_unit(1000.0)), "mm with --unit mm"),
+            (told(calibration, &in_unit(100.0)), "mm with --unit cm"),
+            (told(calibration, &in_unit(1.0 / 0.0254)), "mm with --unit inch"),
+            (told(calibration, &in_unit(0.01)), "hardly plausible"),
+            (told(calibration, &camera_in(0.006)), "in mm"),
+            (
+                told(calibration, &|c| camera_in(1.0 / c.left.width as f64)(c)),
+                "divided by the image",
+            ),
+            (told(calibration, &|c| c.right.centre = [0.0; 2]), "was not set"),
+            (told(calibration, &|c| *c = c.clone().inverted()), "--inverse-pose a.yml"),
+            (told(calibration, &|c| *c = c.clone().swapped()), "--swap a.yml"),
+        ] {
+            let fits = if words.is_empty() { told.is_empty() } else { told.contains(words) };
+            assert!(fits, "{files:?}: {words}: {told}");
+        }
+    }
+}
+
+#[test]
+fn files_of_users_are_read_or_refused_with_the_cure() {
+    let Some(bugs) = data("bugs") else { return };
+    let told = |name: &str| match format::read(&[bugs.join(name)]) {
+        Ok(loaded) => {
+            let baseline_mm = loaded.calibration.translation.norm() * 1e3;
+            format!(
+                "{baseline_mm:.1} mm, {:?}: {}",
+                loaded.calibration.left.lens,
+                loaded.notes.concat()
+            )
+        }
+        Err(error) => error.to_string(),
+    };
+    let no_lens = format!("{:?}", Lens::Brown([0.0; 14]));
+    for (name, words) in [
+        ("unit-cm/stereo.yml", "100 mm with --unit cm, 10 mm with --unit mm"),
+        ("k-normalised/normalised.yml", "divided by the image size"),
+        ("k-normalised/mm.yml", "in mm"),
+        ("k-normalised/zero-centre.yml", "was not set"),
+        ("empty-d/stereo.yml", &no_lens),
+        ("empty-d/kalibr.yaml", &no_lens),
+        ("oak-links/both-to-rgb.json", "100.0 mm"),
+        ("oak-links/spec-only.json", "specTranslation"),
+        ("oak-links/metres.json", "100 mm with --unit m"),
+        ("npz-mat/rig.npz", "numpy.load"),
+        ("npz-mat/rig.mat", "scipy.io.loadmat"),
+    ] {
+        let told = told(name);
+        assert!(told.contains(words), "{name}: {words}: {told}");
+    }
+}
+
+#[test]
+fn show_rectifies_as_the_settings_say() {
+    let folder = folder();
+    let rectified = |more: &[&str]| {
+        let arguments = [&["show", "opencv.yml", "--json"], more].concat();
+        let shown: Value = serde_json::from_str(&prints(folder.path(), &arguments)).unwrap();
+        shown["rectified"]["focal_px"].as_f64().unwrap()
+    };
+    let (own, whole) = (rectified(&[]), rectified(&["--set", "calibration.alpha=1"]));
+    assert!(whole < 0.98 * own, "{own} {whole}");
+    assert!((rectified(&["--set", "calibration.alpha=0"]) - own).abs() < 0.01 * own);
+}
+
+#[test]
+fn pictures_tell_an_inverted_pose_from_exchanged_cameras() {
+    let Some(bugs) = data("bugs") else { return };
+    let options = ReadOptions { unit_m: Some(0.01), ..ReadOptions::default() };
+    let rig = format::read_with(&[bugs.join("unit-cm/stereo.yml")], &options).unwrap().calibration;
+    let folder = tempfile::tempdir().unwrap();
+    let views = ["left.jpg", "right.jpg"].map(|view| bugs.join("unit-cm").join(view));
+    let advice = |calibration: StereoCalibration, views: [&Path; 2]| {
+        let text = format::render(&calibration, &Report::default(), Format::OpenCvYaml).unwrap();
+        std::fs::write(folder.path().join("a.yml"), text.concat()).unwrap();
+        let mut command = stereod(&["match", "--calibration", "a.yml", "-o", "d.png"]);
+        let (status, _, stderr) = outcome(command.args(views).current_dir(folder.path()));
+        assert_eq!(status, 2, "{stderr}");
+        stderr
+    };
+    let [left, right] = views.each_ref().map(|view| view.as_path());
+    let inverted = advice(rig.clone().inverted(), [left, right]);
+    assert!(
+        inverted.contains("--inverse-pose a.yml") && !inverted.contains("--swap"),
+        "{inverted}"
+    );
+    let swapped = advice(rig.clone().swapped(), [left, right]);
+    assert!(swapped.contains("--swap a.yml") && !swapped.contains("--inverse-pose"), "{swapped}");
+    let both = advice(rig.swapped(), [right, left]);
+    assert!(both.contains("--swap a.yml") && both.contains("exchange the two inputs"), "{both}");
 }
