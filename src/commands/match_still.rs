@@ -46,13 +46,15 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         inputs.refuse(output).map_err(Error::Usage)?;
         files::check_writable(output)?;
     }
-    let cameras = read_cameras(&args, settings, &spec).map_err(|error| {
+    let explained = |error| {
         let raw = || stills.read().map(|[left, right]| pair(left, right));
         reversed::explained(error, &settings.calibration.file, raw)
-    })?;
+    };
+    let cameras = read_cameras(&args, settings, &spec).map_err(explained)?;
 
     let [left, right] = stills.read()?;
-    let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;
+    let sizes = [&left, &right].map(|view| (view.width(), view.height()));
+    let rig = cameras.for_pictures(sizes).map_err(explained)?;
     let warnings = Warnings::default();
     if let Some(duplicate) = find_duplicate(&left, &right) {
         warnings.warn(Check::SameImage, duplicate.warning());

@@ -452,3 +452,13 @@ fn pictures_tell_an_inverted_pose_from_exchanged_cameras() {
     let both = advice(rig.swapped(), [right, left]);
     assert!(both.contains("--swap a.yml") && both.contains("exchange the two inputs"), "{both}");
 }
+
+#[test]
+fn a_focal_length_that_is_not_in_pixels_is_refused() {
+    let Some(bugs) = data("bugs") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let views = ["left.jpg", "right.jpg"].map(|view| bugs.join("unit-cm").join(view));
+    let mut command = stereod(&["match", "--focal", "0.75", "--baseline", "0.1", "-o", "d.png"]);
+    let (status, _, stderr) = outcome(command.args(views).current_dir(folder.path()));
+    assert!(status == 2 && stderr.contains("relative to the width by 640"), "{stderr}");
+}

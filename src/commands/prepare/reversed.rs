@@ -72,9 +72,16 @@ pub fn explained(
     else {
         return error;
     };
+    let StereoPair { left, .. } = &pair;
+    let size = match format::file_list(files).and_then(|files| format::read(&files)) {
+        Err(error) if error.lacks_size() => {
+            format!(" --size {}x{}", left.width(), left.height())
+        }
+        _ => String::new(),
+    };
     let also = if *exchanges { ", and exchange the two inputs" } else { "" };
     Error::usage(format!(
         "{finding}; {what}, because then the rows of these pictures agree within {rows_px:.1} px: `stereod \
-         calibration convert {flag} {files} -o OUT.toml`{also}"
+         calibration convert {flag} {files}{size} -o OUT.toml`{also}"
     ))
 }

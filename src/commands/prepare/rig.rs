@@ -185,7 +185,7 @@ impl<'a> Cameras<'a> {
                     other.1
                 )));
             }
-            let geometry = self.by_numbers(size).or(self.demo);
+            let geometry = self.by_numbers(size)?.or(self.demo);
             let pairs = PairSpec { size, rectifier: None, geometry };
             let aligner = self.aligner(geometry, &Matrix3::identity(), None)?;
             return Ok(Rig { pairs, calibrated: false, calibration: None, aligner });
@@ -230,12 +230,33 @@ impl<'a> Cameras<'a> {
     }
 
     /// Returns the cameras by the focal length and the baseline of the settings.
-    fn by_numbers(&self, (width, height): (usize, usize)) -> Option<StereoGeometry> {
-        let (focal_px, baseline_m) = self.settings.focal_and_baseline()?;
+    fn by_numbers(&self, (width, height): (usize, usize)) -> Result<Option<StereoGeometry>, Error> {
+        let Some((focal_px, baseline_m)) = self.settings.focal_and_baseline() else {
+            return Ok(None);
+        };
+        if focal_px < 0.1 * width.min(height) as f64 {
+            return Err(Error::usage(format!(
+                "a focal length of {focal_px} px is of no camera of {width}x{height}; give --focal in pixels: \
+                 divide one in mm by the size of a pixel, multiply one relative to the width by {width}"
+            )));
+        }
+        if baseline_m > 10.0 {
+            tracing::warn!(
+                "a baseline of {baseline_m} m is not plausible; --baseline is in metres: if it is {baseline_m} mm, \
+                 give --baseline {}",
+                baseline_m / 1e3
+            );
+        }
         let middle = [width, height].map(|side| 0.5 * (side as f64 - 1.0));
         let [centre_x_px, centre_y_px] = self.settings.centre().unwrap_or(middle);
         let right_centre_x_px = centre_x_px;
-        Some(StereoGeometry { focal_px, baseline_m, centre_x_px, centre_y_px, right_centre_x_px })
+        Ok(Some(StereoGeometry {
+            focal_px,
+            baseline_m,
+            centre_x_px,
+            centre_y_px,
+            right_centre_x_px,
+        }))
     }
 
     /// Returns the calibration for images of these sizes, and its origin. Logs both.

@@ -231,7 +231,8 @@ fn check_rotation(rotation: &Matrix3<f64>, sources: &Sources) -> Result<()> {
         let source = &sources.pose;
         // About the optical axis, as a camera mounted upside down or on its side.
         let roll = rotation[(1, 0)].atan2(rotation[(0, 0)]).to_degrees();
-        let (quarters, axis_off) = ((roll / 90.0).round(), rotation[(2, 2)].acos().to_degrees());
+        let (quarters, axis_off) =
+            ((roll / 90.0).round(), rotation[(2, 2)].min(1.0).acos().to_degrees());
         if quarters != 0.0 && axis_off < 30.0 && (roll - 90.0 * quarters).abs() < 20.0 {
             let (how, by) = match quarters as i32 {
                 2 | -2 => ("upside down", "hflip,vflip"),

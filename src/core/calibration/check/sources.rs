@@ -63,6 +63,14 @@ impl Sources {
         }
     }
 
+    /// Returns the same with advice that states this size of the images, which the files lack.
+    pub fn sized(self, (width, height): (usize, usize)) -> Self {
+        let files = format!("{} --size {width}x{height}", self.files);
+        let with =
+            |advice: String| advice.replace(&format!("{} -o", self.files), &format!("{files} -o"));
+        Self { swap: with(self.swap), inverse: self.inverse.map(with), files, ..self }
+    }
+
     /// Returns the same with the cameras exchanged.
     pub fn swapped(self) -> Self {
         let swap = "they are right as they are: leave out --swap".into();

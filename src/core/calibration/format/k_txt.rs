@@ -72,7 +72,7 @@ mod tests {
         let without = EXAMPLE.replace("0.063\n", "");
         for (text, words) in [
             (without.as_str(), "the baseline is missing"),
-            (&EXAMPLE.replace("0.063", "63"), "63 mm with --unit mm"),
+            (&EXAMPLE.replace("0.063", "63"), "--unit mm K.txt --size 960x540 -o"),
             (
                 &EXAMPLE.replace("489.3794860839844 0.0", "489.3794860839844 2.0"),
                 "no camera matrix",

@@ -186,6 +186,9 @@ pub fn parse(files: &[(&str, &str)], options: &ReadOptions) -> Result<Loaded> {
     let (mut draft, format) = dispatch(files, &parsed, options)?;
     let mut calibration = draft.calibration;
     check::make_rotations(&mut calibration, &draft.sources)?;
+    if let (Some(size), None) = (options.size, options.topics) {
+        draft.sources = draft.sources.sized(size);
+    }
     if let Some(metres) = options.unit_m {
         calibration = calibration.in_unit(metres / draft.sources.unit_m);
         draft.sources.unit_m = metres;

@@ -16,7 +16,6 @@ fn written(calibration: &StereoCalibration, report: &Report, format: Format) -> 
     let files: Vec<_> = ["a", "b"].into_iter().zip(texts.iter().map(String::as_str)).collect();
     let loaded = read_texts(&files).unwrap_or_else(|error| panic!("{error}\n{}", texts[0]));
     assert_eq!(loaded.format, format);
-    assert_eq!(loaded.notes, Vec::<String>::new());
     loaded
 }
 
@@ -41,7 +40,9 @@ fn unlike_cameras_keep_their_sizes() {
     };
     rig.rectification = Some(rig.rectify(Some(0.0), (752, 480)).unwrap());
     for format in WRITTEN {
-        let read = written(&rig, &Report::default(), format).calibration;
+        let read = written(&rig, &Report::default(), format);
+        assert_eq!(read.notes, Vec::<String>::new());
+        let read = read.calibration;
         assert_eq!((&read.left, &read.right), (&rig.left, &rig.right), "{format}");
         assert_eq!(read.rectification, rig.rectification, "{format}");
     }
@@ -61,7 +62,8 @@ fn lens() -> impl Strategy<Value = Lens> {
 
 fn camera(size: (usize, usize)) -> impl Strategy<Value = Camera> {
     let focal = 0.8..1.2_f64;
-    (100.0..2000.0, prop::array::uniform2(focal), prop::array::uniform2(0.3..0.7), lens()).prop_map(
+    // Longer than a tenth of any side; shorter ones are refused.
+    (300.0..2000.0, prop::array::uniform2(focal), prop::array::uniform2(0.3..0.7), lens()).prop_map(
         move |(f, part, centre, lens)| Camera {
             width: size.0,
             height: size.1,
