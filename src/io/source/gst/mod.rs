@@ -48,7 +48,6 @@ use gstreamer::glib;
 
 use super::Source;
 use super::spec::{SourceSpec, StreamSpec};
-use crate::container::Stated;
 pub use access_units::{Decoded, Undecodable, UnitDecoder};
 pub use found::{FoundCamera, find_cameras};
 pub use options::{GstOptions, Keep, Live, Offset, Reconnect};
