@@ -62,6 +62,7 @@ fn supported(params: Params) -> Params {
     let paths = match params.paths {
         Paths::None | Paths::Sixteen => Paths::Eight,
         paths @ (Paths::Four | Paths::Five | Paths::Eight) => paths,
+        paths => panic!("{paths:?}: can shaders follow them?"),
     };
     let largest = cost.max() + params.prior.map_or(0, |prior| u32::from(prior.strength));
     let p2 = params.p2.min((255 - largest) as u8);

@@ -215,7 +215,6 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
 
     use super::*;
 

@@ -210,7 +210,7 @@ mod tests {
         let unit = [0, 0, 0, 2, 0x65, 1, 0, 0, 0, 1, 0x41];
         assert_eq!(with_start_codes(&unit, 4), [0, 0, 1, 0x65, 1, 0, 0, 1, 0x41]);
         assert_eq!(with_start_codes(&unit[..5], 4), [0, 0, 1, 0x65]);
-        assert_eq!(with_start_codes(&[0, 0], 4), []);
+        assert!(with_start_codes(&[0, 0], 4).is_empty());
     }
 
     /// Returns the treatment of each frame of a stream that lacks its first `cut` units, in order of the times.

@@ -126,9 +126,10 @@ fn clock_time(time: Duration) -> gst::ClockTime {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packing::remark;
+    use super::super::packing::remarks;
     use super::super::plane::ViewLayout;
     use super::*;
+    use crate::container;
 
     #[test]
     fn the_arrangement_that_a_file_states_is_told_as_of_a_video() {
@@ -136,7 +137,7 @@ mod tests {
         let told = |stated, layout, swap| {
             let (_, caps) = raw(DynamicImage::new_luma8(8, 4), stated).unwrap();
             let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
-            remark(&info, layout, swap).unwrap_or_default()
+            remarks(&info, container::Stated::default(), layout, swap).join(" ")
         };
         let stated = Some(Stated::CROSS_EYED);
         assert!(told(stated, ViewLayout::Whole, false).ends_with("--side-by-side with --swap"));
