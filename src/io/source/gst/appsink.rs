@@ -152,6 +152,14 @@ impl Shared {
         self.warn_once(&self.dropped, what, "such pictures are left out and counted");
     }
 
+    /// Returns the reason why a stream that has ended without a failure gave no frame.
+    pub(super) fn why_empty(&self) -> String {
+        match self.dropped.load(Ordering::SeqCst) {
+            true => "all its pictures were left out, so it holds no whole one".to_owned(),
+            false => "it holds no picture".to_owned(),
+        }
+    }
+
     /// Counts a frame whose time is meaningless for the reason `what`.
     pub(super) fn note_mistimed(&self, what: &str) {
         self.eye.note_mistimed();

@@ -163,7 +163,7 @@ impl InputStream {
                 }
                 Received::End => {
                     let reason = self.shared.first_failure();
-                    let reason = reason.unwrap_or_else(|| "it holds no picture".to_owned());
+                    let reason = reason.unwrap_or_else(|| self.shared.why_empty());
                     let reason = server::explained(&self.pipeline, reason);
                     let advice = match message::says_nothing(&reason) {
                         true => origin::what_to_check(&self.pipeline),
