@@ -235,7 +235,7 @@ fn what_shaders_cannot_do_is_refused_by_name() {
     let mutual = Cost::MutualInformation { truncation: 60 };
     let wide = Cost::Ad { truncation: 20, window: 3 };
     for (params, name) in [
-        (usual().with_cost(mutual), "`mi`"),
+        (usual().with_cost(mutual), "`cost=mi`"),
         (usual().with_cost(wide), "`ad_window`"),
         (usual().with_paths(Paths::Sixteen), "`paths=16`"),
         (usual().with_paths(Paths::None), "`paths=0`"),

@@ -162,7 +162,7 @@ fn match_can_be_strict_about_views_that_do_not_fit_together() {
     };
     for (left, right, words) in [
         ("l", "other", "% of the pixels have a disparity, so the views hardly fit together"),
-        ("white-l", "white-r", "% of the left view's pixels are white"),
+        ("white-l", "white-r", "view's pixels are white, where nothing can be matched"),
         ("l", "l", "the same picture"),
     ] {
         let (status, stderr) = matched(left, right, &[]);
