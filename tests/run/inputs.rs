@@ -158,7 +158,7 @@ fn a_range_that_no_pixel_can_have_is_refused() {
         for range in ["--min-disparity=1900", "--min-disparity=-2000"] {
             let arguments = [command, &pair, &[range, "-d", "16"]].concat();
             let (status, _, stderr) = run(folder.path(), &arguments);
-            assert_eq!(status, 1, "{arguments:?}: {stderr}");
+            assert_eq!(status, 2, "{arguments:?}: {stderr}");
             assert!(stderr.contains("no pixel can have a disparity"), "{arguments:?}: {stderr}");
             assert!(stderr.contains("--min-disparity"), "{arguments:?}: {stderr}");
         }

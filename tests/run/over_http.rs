@@ -15,8 +15,9 @@ struct Server {
 /// Frames of the video.
 const FRAMES: u64 = 12;
 
-/// Frames per second of the endless streams: more than any machine matches with [`SLOW`] settings.
-const RATE: f64 = 120.0;
+/// Frames per second of the endless streams: more than any machine matches with [`SLOW`] settings, and few enough that
+/// frames of a loaded machine still find their partners by arrival.
+const RATE: f64 = 40.0;
 
 const SLOW: [&str; 8] = ["-d", "256", "--paths", "8", "--engine", "cpu", "--threads", "1"];
 
@@ -109,7 +110,7 @@ fn an_endless_stream_is_live_whatever_its_element_says() {
     let [live_left, live_right] =
         [&left, &right].map(|text| text.replace("souphttpsrc", "souphttpsrc is-live=true"));
     for views in [server.pair("live"), fragments(left, right), fragments(live_left, live_right)] {
-        let (statistics, said) = server.run(&views, &[&SLOW[..], &["--frames", "200"]].concat());
+        let (statistics, said) = server.run(&views, &[&SLOW[..], &["--frames", "60"]].concat());
         assert!(said.contains("640x480, live"), "{said}");
         assert!(statistics["dropped"].as_u64().unwrap() > 0, "{statistics}");
         assert!(statistics["latency_ms"]["p50"].is_number(), "{statistics}");
