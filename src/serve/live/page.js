@@ -1,12 +1,10 @@
 // The live page: takes frames from the WebSocket, draws them, and shows the status and the knobs. This file
 // connects keys, buttons and pointers with the parts in page/, and starts the page.
 import {
-  $, allowed, canvas, clamp, complain, element, note, press, remember, send, setDownloads, setState, show, state,
-  takeToken, tokenIn,
+  $, allowed, canvas, clamp, complain, element, note, press, remember, repaint, send, setDownloads, setState,
+  show, state, takeToken, tokenIn,
 } from "./page/state.js";
-import {
-  drag, magnify, measureAt, placeAt, repaint, setProbe, showWhole, toggleMeasuring,
-} from "./page/paint.js";
+import { drag, magnify, measureAt, placeAt, setProbe, showWhole, toggleMeasuring } from "./page/paint.js";
 import { orbit, pan, pick, resetCamera, zoom } from "./page/points.js";
 import { ROWS } from "./page/keys.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";

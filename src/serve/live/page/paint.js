@@ -1,5 +1,5 @@
 // The canvas: layout of the views, colours, the probe and the measured distance.
-import { $, canvas, clamp, depthOf, element, metres, painting, press, repaint, show, stage, state, text, UNKNOWN } from "./state.js";
+import { $, canvas, clamp, depthOf, element, metres, press, repaint, show, stage, state, text, UNKNOWN } from "./state.js";
 import { gridWords, placeOf, pointAt } from "./points.js";
 
 export function setColours(table, span) {
@@ -12,7 +12,7 @@ export function setColours(table, span) {
   ramp.putImageData(pixels, 0, 0);
   $("unknown").style.setProperty("--unknown", `rgb(${state.colours[256]})`);
   showLegend();
-  painting.dirty = true;
+  state.dirty = true;
 }
 
 export function showLegend() {
@@ -99,21 +99,21 @@ function resize() {
   if (canvas.width !== width || canvas.height !== height) {
     canvas.width = width;
     canvas.height = height;
-    painting.dirty = true;
+    state.dirty = true;
   }
 }
 
-painting.paint = () => {
+state.paint = () => {
   resize();
-  if (!painting.dirty) return;
-  painting.dirty = false;
+  if (!state.dirty) return;
+  state.dirty = false;
   state.painter.paint(canvas.width, canvas.height);
   placeCrosses();
 };
 
 export function paintNow() {
-  painting.dirty = true;
-  painting.paint();
+  state.dirty = true;
+  state.paint();
 }
 
 export function setProbe(column, row) {

@@ -26,17 +26,14 @@ export const state = {
   probe: null, // Position of the probe in pixels of the frame's arrays, as a fraction of the image.
   panel: null,
   painter: null,
+  dirty: true, // The canvas.
 };
 
-// When the canvas is painted: paint.js says how.
-export const painting = { dirty: true, asked: false, paint: null };
-
-// Paints once before the browser's next frame, however often it is called.
 export function repaint() {
-  painting.dirty = true;
-  if (painting.asked) return;
-  painting.asked = true;
-  requestAnimationFrame(() => { painting.asked = false; painting.paint(); });
+  state.dirty = true;
+  if (state.asked) return;
+  state.asked = true;
+  requestAnimationFrame(() => { state.asked = false; state.paint(); });
 }
 
 export function element(tag, properties = {}, ...children) {
