@@ -90,7 +90,7 @@ fn start<const BYTES: usize>(file: &mut File) -> io::Result<[u8; BYTES]> {
 }
 
 /// Reads the bytes at an offset; `None` if the file ends before.
-fn at<const BYTES: usize>(
+pub(crate) fn at<const BYTES: usize>(
     file: &mut (impl Read + Seek),
     at: u64,
 ) -> io::Result<Option<[u8; BYTES]>> {

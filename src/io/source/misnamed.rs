@@ -5,7 +5,7 @@ use stereod_core::redact::redact;
 /// Protocols of addresses.
 const PROTOCOLS: [&str; 9] = ["http", "https", "rtsp", "rtsps", "rtmp", "srt", "udp", "tcp", "hls"];
 
-/// What other programs put before the number of a camera.
+/// Prefixes of a camera's number in other programs.
 const CAMERAS: [&str; 10] =
     ["/dev/video", "dev/video", "video", "usb", "v4l2", "v4l", "uvc", "webcam", "camera", "cam"];
 

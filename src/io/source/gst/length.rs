@@ -2,10 +2,10 @@
 //! download.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::ebml;
+use crate::{container, ebml};
 
 /// A file that is shorter than it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,19 +39,20 @@ pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
         return Ok(None);
     }
     let length = meta.len();
-    let head = read_at::<12>(&mut file, 0)?.unwrap_or_default();
+    let head = container::at::<12>(&mut file, 0)?.unwrap_or_default();
     let said = match head {
         [b'R', b'I', b'F', b'F', ..] if head.ends_with(b"AVI ") => avi(&mut file, length)?,
         [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska(&mut file, length)?,
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => mp4(&mut file, length)?,
         _ => None,
     };
-    let pictures = match (said, read_at::<4>(&mut file, 24)?, read_at::<4>(&mut file, 48)?) {
-        (Some(_), Some([b'a', b'v', b'i', b'h']), Some(frames)) => {
-            Some(u64::from(u32::from_le_bytes(frames))).filter(|&frames| frames > 0)
-        }
-        _ => None,
-    };
+    let pictures =
+        match (said, container::at::<4>(&mut file, 24)?, container::at::<4>(&mut file, 48)?) {
+            (Some(_), Some([b'a', b'v', b'i', b'h']), Some(frames)) => {
+                Some(u64::from(u32::from_le_bytes(frames))).filter(|&frames| frames > 0)
+            }
+            _ => None,
+        };
     let said = said.filter(|(said, _)| *said > length);
     let lacking = |(said, is_beside_frames)| Lacking { length, said, pictures, is_beside_frames };
     Ok(said.map(lacking))
@@ -60,7 +61,7 @@ pub(super) fn lacking(path: &Path) -> io::Result<Option<Lacking>> {
 /// Returns the end of the last top-level chunk; AVI files above a gigabyte have several.
 fn avi(file: &mut File, length: u64) -> io::Result<Option<End>> {
     let mut at = 0;
-    while let Some([b'R', b'I', b'F', b'F', a, b, c, d]) = read_at(file, at)? {
+    while let Some([b'R', b'I', b'F', b'F', a, b, c, d]) = container::at(file, at)? {
         let size = u64::from(u32::from_le_bytes([a, b, c, d]));
         // Not yet written, or unknown.
         if size == 0 || size == u64::from(u32::MAX) {
@@ -76,7 +77,7 @@ fn avi(file: &mut File, length: u64) -> io::Result<Option<End>> {
 
 /// Reports whether the list of an AVI file's frames is complete, among the chunks from `at` on.
 fn has_frames(file: &mut File, mut at: u64, length: u64) -> io::Result<bool> {
-    while let Some(head) = read_at::<12>(file, at)? {
+    while let Some(head) = container::at::<12>(file, at)? {
         let [kind @ .., a, b, c, d, _, _, _, _] = head;
         let end = at + 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
         if kind == *b"LIST" && head.ends_with(b"movi") {
@@ -91,11 +92,11 @@ fn has_frames(file: &mut File, mut at: u64, length: u64) -> io::Result<bool> {
 fn mp4(file: &mut File, length: u64) -> io::Result<Option<End>> {
     let mut at: u64 = 0;
     while at < length {
-        let Some([a, b, c, d, kind @ ..]) = read_at::<8>(file, at)? else { break };
+        let Some([a, b, c, d, kind @ ..]) = container::at::<8>(file, at)? else { break };
         let size = match u32::from_be_bytes([a, b, c, d]) {
             // To the end of the file, however long it is.
             0 => return Ok(None),
-            1 => u64::from_be_bytes(read_at(file, at + 8)?.unwrap_or_default()),
+            1 => u64::from_be_bytes(container::at(file, at + 8)?.unwrap_or_default()),
             size => u64::from(size),
         };
         // No box at all: something was appended.
@@ -131,16 +132,6 @@ fn matroska(file: &mut File, length: u64) -> io::Result<Option<End>> {
             Ok(Some((said, true)))
         }
         _ => Ok(None),
-    }
-}
-
-fn read_at<const BYTES: usize>(file: &mut File, at: u64) -> io::Result<Option<[u8; BYTES]>> {
-    let mut bytes = [0; BYTES];
-    file.seek(SeekFrom::Start(at))?;
-    match file.read_exact(&mut bytes) {
-        Ok(()) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -53,7 +53,10 @@ mod tests {
     fn serve() -> String {
         let mut image = Vec::new();
         let encoder = jpeg_encoder::Encoder::new(&mut image, 90);
-        encoder.encode(&[99; 64 * 48], 64, 48, jpeg_encoder::ColorType::Luma).unwrap();
+        // Noise, so that few images fill GStreamer's buffers.
+        let noise = |i: u32| (i.wrapping_mul(i).wrapping_mul(0x9e37_79b9) >> 13) as u8;
+        let pixels: Vec<u8> = (0..320 * 240).map(noise).collect();
+        encoder.encode(&pixels, 320, 240, jpeg_encoder::ColorType::Luma).unwrap();
         let part = [&b"Content-Type: image/jpeg\r\n\r\n"[..], &image, b"\r\n--frame\r\n"].concat();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -65,7 +68,7 @@ mod tests {
                     let asked = peer.read(&mut [0; 4096]);
                     let mut sent = asked.and_then(|_| peer.write_all(head.as_bytes()));
                     while sent.is_ok() {
-                        std::thread::sleep(std::time::Duration::from_millis(5));
+                        std::thread::sleep(std::time::Duration::from_millis(50));
                         sent = peer.write_all(&part);
                     }
                 });
@@ -79,7 +82,7 @@ mod tests {
         let address = serve();
         let spec = SourceSpec::two(&address, &address);
         let mut source = crate::source::gst::open(&spec, &GstOptions::default()).unwrap();
-        assert_eq!((source.info().width, source.info().height), (64, 48));
+        assert_eq!((source.info().width, source.info().height), (320, 240));
         let (stop, mut pairs) = (Switch::default(), 0);
         source
             .run(&stop, &mut |_, _| {
