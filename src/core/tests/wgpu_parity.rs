@@ -2,7 +2,7 @@
 //! bands. Software Vulkan (Debian's mesa-vulkan-drivers) is enough; without any device the tests say that they are
 //! skipped, and STEREOD_TEST_WGPU=required makes that a failure.
 
-#![cfg(all(feature = "cli", feature = "window", feature = "serve", feature = "wgpu"))]
+#![cfg(feature = "wgpu")]
 
 mod common {
     pub mod parity;
@@ -17,7 +17,7 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
-use stereod::{
+use stereod_core::{
     CensusWindow, Cost, DisparityRange, Evidence, Guide, P2Mode, Params, Paths, Prior, Smoothing,
     Spatial, Speckle, Window,
 };

@@ -1,8 +1,6 @@
 //! Every engine gives the bytes of the scalar reference. In a process of its own, because it keeps
 //! all cores busy while other tests watch the clock.
 
-#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
-
 mod common {
     pub mod parity;
     pub mod streams;
@@ -12,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod::{
+use stereod_core::{
     CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
 };
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
@@ -96,7 +94,7 @@ proptest! {
         let (left, right) = eyes();
         let expected = match_pair(&left, &right, &params);
         for (i, &seen) in left.valid_mask().iter().flat_map(|mask| mask.pixels().iter().enumerate()) {
-            prop_assert!(seen || expected.values()[i] == stereod::INVALID);
+            prop_assert!(seen || expected.values()[i] == stereod_core::INVALID);
         }
         for options in with_threads(threads) {
             let mut engine = CpuEngine::new(&params, &PairSpec::rectified(width, height), options).unwrap();

@@ -1,8 +1,6 @@
 //! The CUDA engine gives the bytes of the scalar reference. Without a GPU the tests say that they are
 //! skipped; STEREOD_TEST_CUDA=required makes that a failure.
 
-#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
-
 mod common {
     pub mod parity;
     pub mod streams;
@@ -17,7 +15,7 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
-use stereod::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window};
+use stereod_core::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window};
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
 use stereod_core::engine::{Engine, PairSpec};

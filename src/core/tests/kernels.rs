@@ -1,8 +1,6 @@
 //! Every specialisation of every kernel compiles without a GPU for the oldest and the newest
 //! architecture and for some between.
 
-#![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
-
 mod occupancy {
     pub mod code;
     pub mod cubin;
@@ -14,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use occupancy::sweeps;
-use stereod::{
+use stereod_core::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Evidence, Fill, FillRule, Guide,
     Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Steady, StereoGeometry, Subpixel,
     Temporal, TemporalMode, Window,

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use stereod::Params;
-use stereod::settings::Layers;
+use stereod_core::Params;
+use stereod_core::settings::{Layers, Library};
 use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
 
 use super::cubin;
@@ -40,7 +40,7 @@ const SETTINGS: [(&str, &[&str]); 2] =
     [("`ad`, 8 paths", &["cost=ad", "ad_window=1", "median=3"]), ("the defaults", &[])];
 
 pub fn params(settings: &[&str], disparities: usize) -> Params {
-    let mut layers = Layers::new();
+    let mut layers = Layers::<Library>::new();
     layers.assignment(&format!("matching.disparities={disparities}"));
     settings.iter().for_each(|setting| layers.assignment(&format!("matching.{setting}")));
     layers.finish().unwrap().params

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod::{DisparityRange, Params, Steady, Temporal, TemporalMode};
+use stereod_core::{DisparityRange, Params, Steady, Temporal, TemporalMode};
 use stereod_core::engine::Engine;
 use stereod_core::frame::{Image, StereoPair};
 use stereod_core::matching::{History, match_next};
