@@ -85,7 +85,7 @@ compiles() {
         "${check[@]}" --no-default-features --features "$features" || return 1
     done
     RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
-        cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
+        cargo doc --locked --no-deps --lib -p stereod-core -p stereod-calibration -p stereod --no-default-features
 }
 
 # Checks without a clock run beside the tests. They begin first, because Cargo builds one thing at a time.

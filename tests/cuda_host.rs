@@ -1,6 +1,6 @@
 //! The CUDA engine's host side on machines without a GPU. A driver that computes nothing
 //! (`fake_cuda/driver.c`) replaces NVIDIA's, so that the whole program can be tested for start,
-//! memory, frames in flight, failures and the fallback to the CPU. tests/cuda_parity.rs tests the
+//! memory, frames in flight, failures and the fallback to the CPU. src/core/tests/cuda_parity.rs tests the
 //! kernels' results.
 
 #![cfg(all(feature = "cli", feature = "window", feature = "serve"))]

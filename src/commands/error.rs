@@ -9,10 +9,10 @@ use stereod_core::engine::Refusal;
 use stereod_core::matching::ParamsError;
 use stereod_core::memory::{Refused, TooMuch};
 use stereod_core::redact::redact;
-use stereod_core::text::as_a_list;
 use stereod_core::thread::BrokenDown;
 use stereod_io::source::Unavailable;
 use stereod_io::source::excerpt::{BehindTheEnd, NoPartOfLive};
+use stereod_io::text::as_a_list;
 
 /// Reason why a command failed, which decides the exit status.
 #[derive(Debug)]

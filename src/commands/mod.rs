@@ -32,8 +32,9 @@ pub use error::{Error, heed, told};
 use prepare::loading::{inputs, layers, load, read, read_over};
 use stdout::{print, progress_bar};
 use stereod_core::redact::redact;
-use stereod_core::{text, thread};
+use stereod_core::thread;
 use stereod_io::source;
+use stereod_io::text;
 
 /// Period in which a thread that waits for several things looks at them.
 const TICK: Duration = Duration::from_millis(10);

@@ -13,8 +13,8 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
 use crate::window::Remote;
-use stereod_core::control::{Control, Switch};
 use stereod_core::thread;
+use stereod_io::control::{Control, Switch};
 
 /// Base of the exit status of a process that a signal ended: 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;

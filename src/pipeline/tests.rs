@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::*;
-use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
 use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
 use stereod_core::matching::History;
 use stereod_core::matching::saturation::WHITE;
-use stereod_core::playback::Move;
 use stereod_core::pool::Pooled;
+use stereod_io::control::Switch;
+use stereod_io::playback::Move;
 use stereod_io::source::{Place, SourceCounts, SourceInfo};
 
 struct Numbers {

@@ -1,7 +1,7 @@
 //! The guided window, on a virtual screen, driven by recordings of a moving board.
 
 use image::RgbaImage;
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
 
 use super::rendered::{motion, write_videos};
 use super::scene::{Stand, small_eyes, stands};
@@ -24,7 +24,8 @@ const ARGUMENTS: [&str; 11] = [
 
 fn videos(path: &[Stand]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     write_videos(folder.path(), path, &small_eyes(), &board);
     folder
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
+use stereod_io::control::Switch;
 use stereod_io::source::gst::{GstOptions, open};
 use stereod_io::source::spec::SourceSpec;
 use stereod_io::source::{Source, SourceCounts};

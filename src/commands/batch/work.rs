@@ -26,13 +26,13 @@ use crate::outputs::{Kind, Output};
 use crate::settings::names::text_of;
 use crate::settings::{Loaded, row};
 use crate::telemetry::stderr;
-use stereod_core::control::Switch;
 use stereod_core::files::claim::{Claim, Taken};
 use stereod_core::files::explain;
 use stereod_core::settings::row::InBatch;
-use stereod_core::text::on_one_line;
 use stereod_core::thread;
+use stereod_io::control::Switch;
 use stereod_io::sink::numbered::RECORD;
+use stereod_io::text::on_one_line;
 
 /// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);

@@ -8,12 +8,12 @@ use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::run::faces::window::connect_window;
 use crate::commands::run::open::source::{describe, open_source};
 use crate::commands::{Error, signals};
+use crate::queue::LinkReceiver;
 use crate::settings::{Loaded, WindowMode};
 use crate::window::Window;
-use stereod_core::calibration::board::Board;
-use stereod_core::control::Control;
+use stereod_calibration::board::Board;
 use stereod_core::frame::StereoPair;
-use stereod_core::queue::LinkReceiver;
+use stereod_io::control::Control;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::spec::SourceSpec;
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use stereod_core::camera::{CameraControl, ControlKind};
+use stereod_io::camera::{CameraControl, ControlKind};
 use stereod_io::source::gst::FoundCamera;
 use stereod_io::source::v4l2::{Camera, Mode, code_text};
 

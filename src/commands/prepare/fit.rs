@@ -254,7 +254,7 @@ pub fn stream(
 mod tests {
     use super::*;
     use crate::settings::Layers;
-    use stereod_core::calibration::format::{self, ReadOptions};
+    use stereod_calibration::format::{self, ReadOptions};
 
     fn loaded(assignments: &[&str]) -> Loaded {
         let mut layers = Layers::new();

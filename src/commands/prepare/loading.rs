@@ -12,7 +12,7 @@ use crate::cli::{Common, FlagLayer};
 use crate::commands::Error;
 use crate::settings::{Layers, Loaded, Origin, Places, config_file};
 use crate::telemetry::logs;
-use stereod_core::calibration::format::file_list;
+use stereod_calibration::format::file_list;
 use stereod_core::engine::Choice;
 use stereod_core::memory::Budget;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::commands::Error;
 use crate::observe::alignment::{Limits, Options, Verdict, measure};
-use stereod_core::calibration::format::{self, ReadOptions};
-use stereod_core::calibration::{CalibrationError, Rectifier, StereoCalibration};
+use stereod_calibration::format::{self, ReadOptions};
+use stereod_calibration::{CalibrationError, StereoCalibration};
 use stereod_core::frame::StereoPair;
 
 /// A possible cause, and its cure.
@@ -46,7 +46,7 @@ impl Cause {
         let loaded = format::read_with(&format::file_list(files).ok()?, &options).ok()?;
         let (calibration, _) = loaded.calibration.for_views(sizes, false).ok()?;
         let calibration = StereoCalibration { rectification: None, ..calibration };
-        let rectifier = Arc::new(Rectifier::new(&calibration, None).ok()?);
+        let rectifier = Arc::new(calibration.rectifier(None).ok()?);
         let [left, right] =
             rectifier.rectify_pair(&StereoPair { left, right, truth: None, ..pair.copy() });
         let measured = measure(&left, &right, &Options::default())?;

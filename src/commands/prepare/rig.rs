@@ -8,13 +8,14 @@ use nalgebra::Matrix3;
 
 use crate::commands::Error;
 use crate::settings;
-use stereod_core::calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions, Topics};
-use stereod_core::calibration::{
-    Aligner, CalibrationError, Camera, Fit, Rectification, Rectifier, RectifyMap, StereoCalibration,
+use stereod_calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions, Topics};
+use stereod_calibration::{
+    Aligner, CalibrationError, Camera, Fit, Rectification, StereoCalibration,
 };
 use stereod_core::engine::PairSpec;
 use stereod_core::files;
 use stereod_core::frame::{Eye, StereoGeometry};
+use stereod_core::rectify::RectifyMap;
 use stereod_io::sink::video::{RectifiedTags, read_rectified_tags};
 use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::choice::{Wanted, is_rectified};
@@ -216,8 +217,7 @@ impl<'a> Cameras<'a> {
             calibration.rectified(alpha).with_context(named).map_err(Error::Usage)?;
         let rotation = rectification.left.rotation;
         let calibration = StereoCalibration { rectification: Some(rectification), ..calibration };
-        let rectifier =
-            Rectifier::new(&calibration, None).with_context(named).map_err(Error::Usage)?;
+        let rectifier = calibration.rectifier(None).with_context(named).map_err(Error::Usage)?;
         let geometry = rectifier.geometry();
         let aligner = self.aligner(Some(geometry), &rotation, Some(&calibration.left))?;
         tracing::info!(

@@ -15,9 +15,9 @@ use crate::window::{
     Bar, CameraDesk, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Panel, Rates, Scene,
     Sheet, Timeline, Timing, View, Wipe, differences, known_share, ruler,
 };
-use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::engine::{self, Choice, PairSpec};
 use stereod_core::frame::{Eye, Matched};
+use stereod_io::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_io::sink::colour::{ColourMap, ColourScale};
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 

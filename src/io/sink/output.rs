@@ -13,7 +13,7 @@ use crossbeam_channel::{Sender, unbounded};
 
 use super::segments::Place;
 use super::segments::Segments;
-use stereod_core::clock::CaptureClock;
+use crate::clock::CaptureClock;
 use stereod_core::files;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::thread::{self, locked};

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
-use stereod_core::backoff::{Backoff, STEADY};
+use crate::backoff::{Backoff, STEADY};
 use stereod_core::frame::Matched;
 
 /// Creates an output again without overwriting the previous one's files.

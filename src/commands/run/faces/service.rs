@@ -12,9 +12,9 @@ use super::{Desk, Face, Shared};
 use crate::commands::run::live::handles::Handles;
 use crate::settings::Settings;
 use crate::telemetry::stderr;
-use stereod_core::control::Switch;
-use stereod_core::text::on_one_line;
 use stereod_core::thread::{self, locked};
+use stereod_io::control::Switch;
+use stereod_io::text::on_one_line;
 
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 

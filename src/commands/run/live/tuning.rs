@@ -26,12 +26,11 @@ use crate::settings::row;
 use crate::settings::{self, Loaded};
 use crate::telemetry::logs;
 use crate::viewer::Tuned;
-use stereod_core::calibration::Rectifier;
 use stereod_core::engine::{self, PairSpec};
 use stereod_core::files;
-use stereod_core::playback::Move;
 use stereod_core::redact::holds_secret;
 use stereod_core::thread;
+use stereod_io::playback::Move;
 
 /// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -292,7 +291,7 @@ impl Worker {
             );
         }
         let calibration = turn.correct(before)?;
-        let pairs = PairSpec::raw(Arc::new(Rectifier::new(&calibration, None)?));
+        let pairs = PairSpec::raw(Arc::new(calibration.rectifier(None)?));
         self.replace_engine(&loaded, &pairs)?;
         self.rig = Rig { pairs, calibration: Some(calibration), ..self.rig.clone() };
         self.turned = turned;

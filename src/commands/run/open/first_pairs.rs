@@ -15,11 +15,11 @@ use crate::commands::run::faces::service::Watchdog;
 use crate::observe::duplicate::{Stretches, Turn, find_duplicate};
 use crate::observe::range::Spare;
 use crate::observe::told::{Check, Warnings};
+use crate::queue::{LinkReceiver, WhenFull, link};
 use crate::settings::Loaded;
-use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
-use stereod_core::queue::{LinkReceiver, WhenFull, link};
 use stereod_core::thread;
+use stereod_io::control::Switch;
 use stereod_io::source::live::LiveState;
 use stereod_io::source::{Place, Source, SourceCounts, SourceInfo};
 

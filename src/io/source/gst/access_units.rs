@@ -21,9 +21,9 @@ use super::references::{Fate, References, Unit};
 use super::stream::close_pipeline;
 use super::times::TICK;
 use super::{libav, limits, wiring};
+use crate::control::Switch;
 use crate::source::byte_stream::Codec;
 use crate::source::live::EyeState;
-use stereod_core::control::Switch;
 use stereod_core::thread::locked;
 
 /// Capacity of the channel of the frames.

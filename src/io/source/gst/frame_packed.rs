@@ -14,10 +14,10 @@ use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
+use crate::control::Switch;
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
 use crate::source::{Place, Source, SourceCounts, SourceInfo};
-use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, StereoPair};
 use stereod_core::picture::orientation;
 

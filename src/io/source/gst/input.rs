@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use crate::camera::CameraInput;
 use crate::container::{self, Stated};
 use crate::labels::{Labels, Timecode, Timing};
 use crate::pattern;
 use crate::source::pictures::{self, Pictures};
 use crate::source::spec::StreamSpec;
 use crate::source::v4l2::{Controls, Pick};
-use stereod_core::camera::CameraInput;
 use stereod_core::frame::Eye;
 use stereod_core::picture::unread;
 

@@ -45,9 +45,9 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::control::Switch;
     use crate::source::gst::GstOptions;
     use crate::source::spec::SourceSpec;
-    use stereod_core::control::Switch;
 
     /// Sends parts without a first boundary to whoever connects, until they leave. Returns the address.
     fn serve() -> String {

@@ -15,11 +15,11 @@ use super::input::Input;
 use super::options::{GstOptions, Reconnect};
 use super::stream::{CLOSING, CutShort, InputStream, Received, StreamSetup};
 use super::times::{TICK, period_of};
+use crate::backoff::Backoff;
+use crate::control::Switch;
 use crate::labels::Timing;
 use crate::source::pictures::Pictures;
 use crate::source::{Damage, Unavailable};
-use stereod_core::backoff::Backoff;
-use stereod_core::control::Switch;
 use stereod_core::thread;
 
 /// Shortest time that an attempt waits for a frame.

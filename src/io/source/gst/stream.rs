@@ -220,7 +220,7 @@ impl InputStream {
     }
 
     /// Measures the frame rate if the stream does not state it.
-    pub(super) fn measure_rate(&mut self, stop: &stereod_core::control::Switch) {
+    pub(super) fn measure_rate(&mut self, stop: &crate::control::Switch) {
         if self.rate.is_some() || self.live {
             return;
         }

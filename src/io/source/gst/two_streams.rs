@@ -20,6 +20,7 @@ use super::plane::{ViewLayout, Views};
 use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
+use crate::control::Switch;
 use crate::labels::{Labels, Timing};
 use crate::source::live::LiveState;
 use crate::source::pairing::rates::RateCheck;
@@ -28,7 +29,6 @@ use crate::source::pairing::synchronisation::Remark;
 use crate::source::pairing::{PairBy, Pairer, Pairing};
 use crate::source::spec::StreamSpec;
 use crate::source::{Place, Source, SourceCounts, SourceInfo, v4l2};
-use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, EyeFrame, StereoPair};
 use stereod_core::picture::orientation;
 
