@@ -35,7 +35,9 @@ ROOMS = {
         "settings": {"observe", "window", "telemetry"},
         "outputs": {"settings"},
         "cli": {"settings", "outputs", "telemetry"},
-        "commands": {"telemetry", "observe", "viewer", "pipeline", "status", "window", "serve", "ros2", "settings", "outputs", "cli"},
+        "devices": set(),
+        "run": {"telemetry", "observe", "viewer", "pipeline", "status", "window", "serve", "ros2", "settings", "outputs", "cli", "devices"},
+        "commands": {"run", "telemetry", "observe", "pipeline", "status", "window", "settings", "outputs", "cli", "devices"},
         "main": set(),
     },
 }

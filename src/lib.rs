@@ -77,6 +77,8 @@ mod cli;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod commands;
+#[cfg(feature = "cli")]
+mod devices;
 #[cfg(any(feature = "window", feature = "serve"))]
 mod keys;
 #[cfg(feature = "cli")]
@@ -90,6 +92,8 @@ mod pipeline;
 mod queue;
 #[cfg(feature = "ros2")]
 mod ros2;
+#[cfg(feature = "cli")]
+mod run;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "cli")]

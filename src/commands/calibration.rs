@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Error, inputs, load, print};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
-use crate::commands::prepare::loading::Inputs;
+use crate::run::prepare::loading::Inputs;
 use stereod_calibration::CalibrationError;
 use stereod_calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use stereod_calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::prepare::rig;
 use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
+use crate::run::prepare::rig;
 use stereod_io::control::Switch;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::recording::Recording;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
-use super::prepare::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, inputs, load, print, progress_bar, signals};
 use crate::cli::RectifyArgs;
+use crate::run::prepare::rig::Cameras;
 use crate::settings::Settings;
 use crate::telemetry::logs;
 use stereod_calibration::format::{self, Format, Report};

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::work::Ended;
 use crate::cli::batch::BatchArgs;
-use crate::commands::error::BAD_INPUT;
+use crate::run::error::BAD_INPUT;
 use crate::commands::{Error, print, signals};
 
 /// Outcome of a shard, for scripts.

@@ -21,7 +21,7 @@ use super::identity::Identity;
 use super::list::Input;
 use super::manifest::{Manifest, NO_MANIFEST, State, foreign, state};
 use super::plan::{Piece, Plan, SCHEMA, SETTINGS, STATISTICS};
-use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
+use crate::run::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};
 use crate::settings::names::text_of;
 use crate::settings::{Loaded, row};

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::time::SystemTime;
 
 use crate::cli::calibration::RefineArgs;
-use crate::commands::prepare::rig::Cameras;
 use crate::commands::{Error, inputs, load, print, progress_bar, signals};
 use crate::observe::alignment::rotation::{Kept, NAMES, Turn, measure_turn};
+use crate::run::prepare::rig::Cameras;
 use crate::telemetry::logs;
 use anyhow::{Context, anyhow};
 use stereod_calibration::StereoCalibration;

@@ -1,21 +1,32 @@
-//! `stereod run`: the main task, from two streams to a window and files.
+//! The application: preparation of a command, and `stereod run`, the main task, from two streams to a window and files.
 
-pub(super) mod faces;
+pub mod error;
+pub mod faces;
 mod knobs;
 mod live;
-pub(super) mod open;
+pub mod open;
 #[cfg(all(test, feature = "window"))]
 mod picture_tests;
+pub mod prepare;
 mod report;
 mod rigs;
 mod session;
+pub mod signals;
+mod stdout;
 
-use super::Error;
+use std::time::Duration;
+
 use crate::cli::RunArgs;
+pub use error::{Error, heed, told};
 use faces::Rigs;
+pub use prepare::loading::{inputs, layers, load, read, read_over};
 pub use report::schema;
 pub use rigs::refuse_collisions;
 use session::Session;
+pub use stdout::{print, progress_bar};
+
+/// Period in which a thread that waits for several things looks at them.
+pub const TICK: Duration = Duration::from_millis(10);
 
 pub fn run(args: RunArgs) -> Result<(), Error> {
     let done = match rigs::of(&args)? {

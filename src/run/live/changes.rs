@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::commands::run::live::requests::{Request, Requests};
+    use crate::run::live::requests::{Request, Requests};
     use crate::settings::Layers;
     use crate::viewer::{Ask, ClientId, ViewerId};
 

@@ -12,7 +12,7 @@ const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); 
                     it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
 
 /// Formats them for people: those of V4L2, and others.
-pub(super) fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls: bool) -> String {
+pub fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls: bool) -> String {
     let mut text = match (cameras, others) {
         ([], []) => format!("{NONE}\n"),
         ([], _) => String::new(),
@@ -55,7 +55,7 @@ pub(super) fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls:
 }
 
 /// The texts for `--left` and `--right`, one a line.
-pub(super) fn sources(cameras: &[Camera], others: &[FoundCamera]) -> String {
+pub fn sources(cameras: &[Camera], others: &[FoundCamera]) -> String {
     let usable = cameras.iter().filter(|camera| camera.unusable.is_none());
     let names = usable.map(|camera| camera.stable_name().display().to_string());
     let elements = others.iter().map(|other| other.element.clone());
@@ -63,13 +63,13 @@ pub(super) fn sources(cameras: &[Camera], others: &[FoundCamera]) -> String {
 }
 
 /// Formats others than those of V4L2 for programs.
-pub(super) fn elements_as_json(others: &[FoundCamera]) -> Value {
+pub fn elements_as_json(others: &[FoundCamera]) -> Value {
     let element = |other: &FoundCamera| json!({ "name": other.name, "element": other.element });
     others.iter().map(element).collect()
 }
 
 /// Formats them for programs.
-pub(super) fn as_json(cameras: &[Camera]) -> Value {
+pub fn as_json(cameras: &[Camera]) -> Value {
     let mode = |mode: &Mode| {
         json!({
             "format": code_text(mode.code),

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::live::handles::Handles;
 use super::live::requests::Requests;
-use crate::commands::Error;
-use crate::commands::prepare::rig::Rig;
 use crate::pipeline::{Outcome, Timeline};
+use crate::run::Error;
+use crate::run::prepare::rig::Rig;
 use crate::settings::{Loaded, Settings};
 use crate::status::Newest;
 use crate::viewer::Viewer;

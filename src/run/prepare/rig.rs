@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use nalgebra::Matrix3;
 
-use crate::commands::Error;
+use crate::run::Error;
 use crate::settings;
 use stereod_calibration::format::{self, Format, KittiCameras, Loaded, ReadOptions, Topics};
 use stereod_calibration::{

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::{Desk, Face, Joined, Opened, Shared, Shows};
-use crate::commands::run::knobs::knobs;
-use crate::commands::run::live::handles::Handles;
-use crate::commands::run::open::outputs;
-use crate::commands::{signals, told};
 use crate::pipeline::Outcome;
+use crate::run::knobs::knobs;
+use crate::run::live::handles::Handles;
+use crate::run::open::outputs;
+use crate::run::{signals, told};
 use crate::serve::{
     Access, Ending, Hosts, Listener, Live, LiveSink, Run, Runs, Server, Site, State, Token,
     addresses, live,

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 
-use crate::commands::prepare::ranging;
-use crate::commands::prepare::rig::Rig;
-use crate::commands::run::faces::service::Watchdog;
 use crate::observe::duplicate::{Stretches, Turn, find_duplicate};
 use crate::observe::range::Spare;
 use crate::observe::told::{Check, Warnings};
 use crate::queue::{LinkReceiver, WhenFull, link};
+use crate::run::faces::service::Watchdog;
+use crate::run::prepare::ranging;
+use crate::run::prepare::rig::Rig;
 use crate::settings::Loaded;
 use stereod_core::frame::StereoPair;
 use stereod_core::thread;
@@ -78,7 +78,7 @@ impl FirstPairs {
                 Ok(Some(item)) => first.push_back(item),
                 Ok(None) => {
                     watchdog.tick(|_| false);
-                    std::thread::sleep(crate::commands::TICK);
+                    std::thread::sleep(crate::run::TICK);
                 }
                 Err(_) => break,
             }

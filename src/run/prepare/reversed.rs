@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::commands::Error;
 use crate::observe::alignment::{Limits, Options, Verdict, measure};
+use crate::run::Error;
 use stereod_calibration::format::{self, ReadOptions};
 use stereod_calibration::{CalibrationError, StereoCalibration};
 use stereod_core::frame::StereoPair;

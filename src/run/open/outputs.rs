@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::commands::prepare::rig::Rig;
-use crate::commands::{Error, inputs};
 use crate::outputs::{self, Kind, Output, Setup, wanted};
+use crate::run::prepare::rig::Rig;
+use crate::run::{Error, inputs};
 use crate::settings::{Loaded, Settings};
 use stereod_calibration::format::file_list;
 use stereod_core::files::claim::Claim;

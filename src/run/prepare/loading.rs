@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::cli::{Common, FlagLayer};
-use crate::commands::Error;
+use crate::run::Error;
 use crate::settings::{Layers, Loaded, Origin, Places, config_file};
 use crate::telemetry::logs;
 use stereod_calibration::format::file_list;

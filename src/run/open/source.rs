@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
-use crate::commands::Error;
-use crate::commands::run::faces::service::{self, Watchdog};
+use crate::run::Error;
+use crate::run::faces::service::{self, Watchdog};
 use crate::settings::{self, Loaded};
 use stereod_core::redact::redact;
 use stereod_core::settings::Origin;
@@ -120,7 +120,7 @@ pub fn until_there<T>(
                 return Ok(None);
             }
             watchdog.tick(|_| false);
-            std::thread::sleep(crate::commands::TICK);
+            std::thread::sleep(crate::run::TICK);
         }
         pause = backoff.further();
     }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::overload::Overload;
-use crate::commands::progress_bar;
-use crate::commands::run::live::handles::Handles;
 use crate::pipeline::{Outcome, Running};
+use crate::run::live::handles::Handles;
+use crate::run::progress_bar;
 use crate::status::Banner;
 use crate::telemetry::logs;
 use stereod_core::frame::Eye;
@@ -52,11 +52,11 @@ impl<'a> Watch<'a> {
     pub fn until_finished(mut self, running: Running) -> Outcome {
         let mut polls = 0;
         while !running.is_finished() {
-            if polls % (TICK.as_millis() / crate::commands::TICK.as_millis()) == 0 {
+            if polls % (TICK.as_millis() / crate::run::TICK.as_millis()) == 0 {
                 self.show();
             }
             polls += 1;
-            std::thread::sleep(crate::commands::TICK);
+            std::thread::sleep(crate::run::TICK);
         }
         // A run may end between two updates; its last state is shown too.
         self.tell();

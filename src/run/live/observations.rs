@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use super::requests::Requests;
-use crate::commands::prepare::ranging::small_matcher;
-use crate::commands::prepare::rig::Rig;
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
 use crate::observe::alignment::refiner::Refiner;
 use crate::observe::alignment::{Options, State, Verdict};
@@ -15,6 +13,8 @@ use crate::observe::moment::{self, MomentObserver};
 use crate::observe::range::observer::{self as range, RangeObserver};
 use crate::observe::told::Warnings;
 use crate::observe::{AccuracySummary, Observer, Observers, SharedAccuracy};
+use crate::run::prepare::ranging::small_matcher;
+use crate::run::prepare::rig::Rig;
 use crate::settings::Loaded;
 use crate::telemetry::progress::TIME_CLASSES_US;
 use stereod_core::engine::cpu::CpuOptions;

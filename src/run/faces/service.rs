@@ -9,7 +9,7 @@ use anyhow::Context;
 use sd_notify::NotifyState;
 
 use super::{Desk, Face, Shared};
-use crate::commands::run::live::handles::Handles;
+use crate::run::live::handles::Handles;
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::thread::{self, locked};
@@ -94,7 +94,7 @@ impl Face for Managed {
         let work = move || {
             while !over.is_set() {
                 look();
-                std::thread::sleep(crate::commands::TICK);
+                std::thread::sleep(crate::run::TICK);
             }
             // A run may end between two looks; its end is told, too.
             look();

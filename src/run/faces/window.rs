@@ -5,12 +5,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{Bound, Face, Joined, Opened, Shows};
-use crate::commands::prepare::rig::Rig;
-use crate::commands::run::knobs::knobs;
-use crate::commands::run::live::handles::Handles;
-use crate::commands::run::open::outputs;
-use crate::commands::{Error, devices, signals, told};
+use crate::devices;
 use crate::pipeline::{Outcome, Timeline};
+use crate::run::knobs::knobs;
+use crate::run::live::handles::Handles;
+use crate::run::open::outputs;
+use crate::run::prepare::rig::Rig;
+use crate::run::{Error, signals, told};
 use crate::settings::{AtEnd, Loaded, Settings, WindowMode};
 use crate::viewer::Tuning;
 use crate::window::{CameraDesk, Remote, Span, Timing, Window, WindowOptions, WindowSink};

@@ -1,7 +1,7 @@
 //! The engine of a run, and memory for queued pairs and results.
 
-use crate::commands::prepare::ranging;
-use crate::commands::prepare::rig::Rig;
+use crate::run::prepare::ranging;
+use crate::run::prepare::rig::Rig;
 use crate::settings::{Loaded, Queue};
 use stereod_core::engine::{self, Choice, Engine};
 use stereod_core::memory::{Budget, Reserved, TooMuch, product};

@@ -9,7 +9,7 @@ use super::faces::Rigs;
 use super::one;
 use super::open::{outputs, source};
 use crate::cli::RunArgs;
-use crate::commands::{Error, layers, load};
+use crate::run::{Error, layers, load};
 use crate::settings::{Loaded, Places, config_file};
 use stereod_core::engine;
 use stereod_core::thread;

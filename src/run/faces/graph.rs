@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::{Bound, Face, Joined, Opened, Shows};
-use crate::commands::run::knobs::knobs;
-use crate::commands::run::open::outputs;
 use crate::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
+use crate::run::knobs::knobs;
+use crate::run::open::outputs;
 use crate::settings::Settings;
 use stereod_io::sink::Sink;
 use stereod_io::sink::restarting::{Factory, Restarting};

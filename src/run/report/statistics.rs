@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
-use crate::commands::run::live::handles::Handles;
-use crate::commands::{Error, print, told};
 use crate::observe::exposure::Exposure;
 use crate::observe::range::TooFew;
 use crate::observe::told::Told;
 use crate::observe::{AccuracySummary, alignment};
 use crate::pipeline::{Outcome, SinkCounts};
+use crate::run::live::handles::Handles;
+use crate::run::{Error, print, told};
 use crate::settings::Loaded;
 use crate::status::Counts;
 use crate::telemetry::progress::TimesMs;

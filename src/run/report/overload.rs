@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::commands::prepare::fit::{FEWEST, SHARE, smaller};
-use crate::commands::run::live::handles::Handles;
-use crate::commands::run::open::source;
+use crate::run::live::handles::Handles;
+use crate::run::open::source;
+use crate::run::prepare::fit::{FEWEST, SHARE, smaller};
 use crate::settings::Loaded;
 use stereod_core::matching::Paths;
 use stereod_core::thread::locked;

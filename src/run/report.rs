@@ -5,8 +5,8 @@ mod statistics;
 mod watch;
 
 use super::live::handles::Handles;
-use crate::commands::{Error, print};
 use crate::pipeline::Outcome;
+use crate::run::{Error, print};
 use crate::settings::Stats;
 use statistics::Statistics;
 pub use statistics::schema;
