@@ -22,8 +22,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{self, Cli, Command};
 use crate::run::{
-    self, Error, TICK, heed, inputs, layers, load, print, progress_bar, read_over, signals,
-    told,
+    self, Error, TICK, heed, inputs, layers, load, print, progress_bar, read_over, signals, told,
 };
 use crate::telemetry::stderr;
 use stereod_core::redact::redact;
