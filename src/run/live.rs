@@ -3,5 +3,6 @@
 mod changes;
 pub mod handles;
 pub mod observations;
+pub mod opened;
 pub mod requests;
 pub mod tuning;

@@ -1,14 +1,15 @@
 //! A run from its settings to its report.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anyhow::anyhow;
 
 use super::faces::service::Watchdog;
-use super::faces::{Faces, Opened, Rigs, Shows};
+use super::faces::{Faces, Rigs, Shows};
 use super::live::handles::Handles;
 use super::live::observations::Observations;
+use super::live::opened::Opened;
 use super::live::requests::Requests;
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
@@ -27,10 +28,11 @@ use stereod_core::pool::Pool;
 use stereod_io::clock::CaptureClock;
 use stereod_io::control::Control;
 use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::source::SourceInfo;
 use stereod_io::source::excerpt::Frames;
 use stereod_io::source::gst::Keep;
+use stereod_io::source::live::LiveState;
 use stereod_io::source::spec::SourceSpec;
+use stereod_io::source::{Source, SourceInfo};
 
 pub struct Session {
     handles: Arc<Handles>,
@@ -50,8 +52,7 @@ impl Session {
         let spec = source::named(&args, &loaded.settings.source)?;
         outputs::check(&spec, &loaded)?;
         let cameras = cameras(&args, &spec, &loaded)?;
-        let (control, requests, status) =
-            (Control::default(), Requests::default(), Newest::default());
+        let (control, requests) = (Control::default(), Requests::default());
         let alone =
             || Rigs::bind(&loaded.settings, vec![args.common.rig.clone().unwrap_or_default()]);
         let (rigs, number) = rigs.map_or_else(|| Ok::<_, Error>((alone()?, 0)), Ok)?;
@@ -60,89 +61,64 @@ impl Session {
         let files = outputs::reserve(&loaded.settings)?;
 
         // Open: in this order, so that earlier output survives if the input cannot be opened.
-        let output = &loaded.settings.output;
-        let watched = (faces.show(Shows::Images) || output.stream().is_some())
-            && !outputs::writes_frames(&loaded.settings);
-        let colours = (faces.show(Shows::Images) || output.shows_left()).then(Pool::new);
-        let keep = Keep { colours, ..Keep::default() };
-        let (frames, first) = part(&args, &faces);
-        let source = source::wait_for(&spec, &loaded, watched, frames, &keep, &control);
-        let source = source.map_err(|error| of_input(&args, error))?;
-        let Some(source) = source else { return stopped_before_a_pair(&spec) };
-        let (info, live) = (source.info().clone(), source.live_state());
-        let rig = cameras.for_pictures(info.sizes())?;
-        let warnings = Warnings::default();
-        let chosen = choose_range(&loaded, source, &rig, &control.stop, &warnings)?;
-        let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
-            return stopped_before_a_pair(&spec);
-        };
-        let loaded = loaded.with_white(info.white)?;
-        let loaded = if faces.show(Shows::Confidence) { loaded.with_confidence()? } else { loaded };
-        let loaded = fitted(loaded, &spec, fewest, &info, &rig)?;
+        let input = Input::open(&args, &spec, &loaded, cameras, &faces, &control)?;
+        let Some(input) = input else { return stopped_before_a_pair(&spec) };
+        let Input { source, loaded, live, rig, keep, first, realtime, .. } = input;
+        let info = source.info().clone();
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
-        let clock = live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure);
         let (settings, geometry) = (&loaded.settings, rig.pairs.geometry.as_ref());
         let colouring = LiveColouring::new(settings.colouring(loaded.params.range, geometry));
         control.suspend_recording.set(settings.output.on_demand);
-        let mut sinks = outputs::open(&loaded, &info, &rig, clock, &colouring)?;
-        let observations =
-            Observations::start(&loaded, &info, &rig, warnings, &requests, &mut sinks);
-        let pace = settings.source.pace;
-        let realtime = matches!((pace, watched), (Pace::Realtime, _) | (Pace::Auto, true));
-        let opened = Opened {
-            loaded: &loaded,
-            info: &info,
-            rig: &rig,
-            clock,
-            colouring: &colouring,
-            control: &control,
-            requests: &requests,
-            status: &status,
+        let run = Opened {
+            name: rigs.names[number].clone(),
+            rigs: rigs.names.clone(),
+            in_effect: Mutex::new(loaded.clone()),
+            control,
+            requests,
+            remote: faces.window(),
+            info,
+            clock: live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure),
+            live,
+            one_stream: spec.is_one_stream(),
             realtime,
+            rig,
+            colouring,
+            status: Newest::default(),
+            args,
         };
-        let viewers = faces.join(&opened, &mut sinks)?;
+        let mut sinks = outputs::open(&run, &loaded)?;
+        let observations = Observations::start(&run, &loaded, input.warnings, &mut sinks);
+        let viewers = faces.join(&run, &mut sinks)?;
 
         // Start: pairs flow from here on.
-        let (swap, description) = (EngineSwap::default(), engine.description());
-        let choice = engine.choice();
+        let (swap, description, choice) =
+            (EngineSwap::default(), engine.description(), engine.choice());
+        let timeline = faces.timeline();
+        let is_movable = timeline.is_some();
         let config = PipelineConfig {
             source,
             engine,
             swap: swap.clone(),
             sinks,
-            pair_room: settings.queue.pairs,
-            result_room: settings.queue.results,
+            pair_room: loaded.settings.queue.pairs,
+            result_room: loaded.settings.queue.results,
             first,
-            limit: args.source.limit(),
+            limit: run.args.source.limit(),
             realtime,
-            timeline: faces.timeline(),
+            timeline,
         };
-        let running = pipeline::start(config, &control)?;
+        let running = pipeline::start(config, &run.control)?;
         let handles = Arc::new(Handles {
-            args,
-            name: rigs.names[number].clone(),
-            rigs: rigs.names.clone(),
-            in_effect: Mutex::new(loaded),
-            control,
-            requests,
-            remote: faces.window(),
+            run,
             viewers,
-            // Otherwise pairs come as fast as they are matched, and their time in queues means nothing.
-            clocked: info.live || realtime,
-            info,
-            live,
-            one_stream: spec.is_one_stream(),
-            is_movable: faces.timeline().is_some(),
-            rig,
+            is_movable,
             engine: description,
             choice,
             swap,
-            colouring,
             observations,
             progress: running.progress.clone(),
             counters: running.counters.clone(),
-            dropped_before,
-            status,
+            dropped_before: input.dropped_before,
         });
         Ok(Some(Self { handles, running, faces, files, room }))
     }
@@ -166,6 +142,64 @@ impl Session {
                 heed(handles.args.strict.strict, &handles.observations.warnings)
             }
         }
+    }
+}
+
+/// The source of a run, the settings that its first pairs complete, and the cameras.
+struct Input {
+    source: Box<dyn Source>,
+    loaded: Loaded,
+    live: Option<Arc<LiveState>>,
+    rig: Rig,
+    keep: Keep,
+    /// Number of the first pair that is handed out.
+    first: u64,
+    realtime: bool,
+    warnings: Warnings,
+    dropped_before: Arc<AtomicU64>,
+}
+
+impl Input {
+    /// Returns `None` if the run was stopped meanwhile.
+    fn open(
+        args: &RunArgs,
+        spec: &SourceSpec,
+        loaded: &Loaded,
+        cameras: Cameras<'_>,
+        faces: &Faces,
+        control: &Control,
+    ) -> Result<Option<Self>, Error> {
+        let output = &loaded.settings.output;
+        let watched = (faces.show(Shows::Images) || output.stream().is_some())
+            && !outputs::writes_frames(&loaded.settings);
+        let pace = loaded.settings.source.pace;
+        let realtime = matches!((pace, watched), (Pace::Realtime, _) | (Pace::Auto, true));
+        let colours = (faces.show(Shows::Images) || output.shows_left()).then(Pool::new);
+        let keep = Keep { colours, ..Keep::default() };
+        let (frames, first) = part(args, faces);
+        let source = source::wait_for(spec, loaded, watched, frames, &keep, control);
+        let Some(source) = source.map_err(|error| of_input(args, error))? else { return Ok(None) };
+        let (info, live) = (source.info().clone(), source.live_state());
+        let rig = cameras.for_pictures(info.sizes())?;
+        let warnings = Warnings::default();
+        let chosen = choose_range(loaded, source, &rig, &control.stop, &warnings)?;
+        let Some(Chosen { loaded, fewest, source, dropped_before }) = chosen else {
+            return Ok(None);
+        };
+        let loaded = loaded.with_white(info.white)?;
+        let loaded = if faces.show(Shows::Confidence) { loaded.with_confidence()? } else { loaded };
+        let loaded = fitted(loaded, spec, fewest, &info, &rig)?;
+        Ok(Some(Self {
+            source,
+            loaded,
+            live,
+            rig,
+            keep,
+            first,
+            realtime,
+            warnings,
+            dropped_before,
+        }))
     }
 }
 
@@ -230,7 +264,7 @@ fn of_input(args: &RunArgs, error: anyhow::Error) -> Error {
 /// Returns an error if a signal ended a recorded job early. Live sources and the demo scene are no
 /// jobs.
 fn cut_short(handles: &Handles) -> Result<(), Error> {
-    let Handles { info, progress, .. } = handles;
+    let (info, progress) = (&handles.info, &handles.progress);
     let is_job = !info.live && !info.has_truth;
     match signals::exit_status() {
         Some(status) if is_job && progress.cut_short.load(Ordering::SeqCst) => {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Shows};
 use crate::ros2::{Exchange, Links, Ros2Options, Ros2Sink};
 use crate::run::knobs::knobs;
+use crate::run::live::opened::Opened;
 use crate::run::open::outputs;
 use crate::settings::Settings;
 use stereod_io::sink::Sink;
@@ -27,18 +28,19 @@ impl Face for Graph {
         Shows::Images
     }
 
-    fn join(&mut self, run: &Opened<'_>, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
-        let settings = &run.loaded.settings;
+    fn join(&mut self, run: &Opened, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
+        let loaded = run.loaded();
+        let settings = &loaded.settings;
         let (namespace, ros2) = (self.namespace.clone(), &settings.ros2);
         let (topics, reliable) = (ros2.topics.clone(), ros2.reliable);
         let prefix = settings.output.frame_prefix.clone();
         let options = Ros2Options { namespace, topics, prefix, reliable };
-        let stream = outputs::stream_info(run.loaded, run.info, run.rig, run.clock);
+        let stream = outputs::stream_info(run, &loaded);
         let (requests, of_status) = (run.requests.clone(), run.status.clone());
         let exchange = Exchange::new(Links {
             name: run.info.description.clone(),
-            rig: run.loaded.rig().map(str::to_owned),
-            knobs: knobs(run.loaded),
+            rig: loaded.rig().map(str::to_owned),
+            knobs: knobs(&loaded),
             ask: Box::new(move |wanted| requests.ask(wanted)),
             diagnosis: Box::new(move || of_status.get().diagnosis()),
             control: run.control.clone(),

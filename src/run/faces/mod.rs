@@ -11,19 +11,13 @@ pub mod window;
 use std::sync::Arc;
 
 use super::live::handles::Handles;
-use super::live::requests::Requests;
+use super::live::opened::Opened;
 use crate::pipeline::{Outcome, Timeline};
 use crate::run::Error;
-use crate::run::prepare::rig::Rig;
-use crate::settings::{Loaded, Settings};
-use crate::status::Newest;
+use crate::settings::Settings;
 use crate::viewer::Viewer;
 use crate::window::Remote;
-use stereod_io::clock::CaptureClock;
-use stereod_io::control::Control;
 use stereod_io::sink::Sink;
-use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::source::SourceInfo;
 
 /// Faces of a rig alone, in the order in which their sinks get pairs. Each is bound before anything is opened:
 /// a display or a port that cannot be had ends the run early.
@@ -119,7 +113,7 @@ impl Faces {
 
     pub fn join(
         &mut self,
-        run: &Opened<'_>,
+        run: &Opened,
         sinks: &mut Vec<Box<dyn Sink>>,
     ) -> anyhow::Result<Vec<Arc<dyn Viewer>>> {
         let joined = self.0.iter_mut().filter_map(|face| face.join(run, sinks).transpose());
@@ -151,11 +145,7 @@ pub trait Face {
         Shows::Nothing
     }
 
-    fn join(
-        &mut self,
-        _run: &Opened<'_>,
-        _sinks: &mut Vec<Box<dyn Sink>>,
-    ) -> anyhow::Result<Joined> {
+    fn join(&mut self, _run: &Opened, _sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
         Ok(None)
     }
 
@@ -178,21 +168,6 @@ pub enum Shows {
     Nothing,
     Images,
     Confidence,
-}
-
-/// A run whose source, engine and outputs are open. ROS 2 and the page need all of it.
-#[cfg_attr(not(all(feature = "ros2", feature = "serve")), allow(dead_code))]
-pub struct Opened<'a> {
-    pub loaded: &'a Loaded,
-    pub info: &'a SourceInfo,
-    pub rig: &'a Rig,
-    pub clock: Option<CaptureClock>,
-    pub colouring: &'a LiveColouring,
-    pub control: &'a Control,
-    pub requests: &'a Requests,
-    pub status: &'a Newest,
-    /// Set if a recording is played at its own pace.
-    pub realtime: bool,
 }
 
 /// The viewer that a face is, if it shows settings.

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::{Desk, Face, Joined, Opened, Shared, Shows};
+use super::{Desk, Face, Joined, Shared, Shows};
 use crate::pipeline::Outcome;
 use crate::run::knobs::knobs;
 use crate::run::live::handles::Handles;
+use crate::run::live::opened::Opened;
 use crate::run::open::outputs;
 use crate::run::{signals, told};
 use crate::serve::{
@@ -123,11 +124,12 @@ impl Face for Seen {
         if self.served.page.is_some() { Shows::Confidence } else { Shows::Nothing }
     }
 
-    fn join(&mut self, run: &Opened<'_>, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
+    fn join(&mut self, run: &Opened, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
         if self.served.page.is_none() {
             return Ok(None);
         }
-        let (settings, requests) = (&run.loaded.settings, run.requests.clone());
+        let (loaded, requests) = (run.loaded(), run.requests.clone());
+        let settings = &loaded.settings;
         let page = Live::new(live::Source {
             name: run.info.description.clone(),
             rigs: self.served.site.runs.names(),
@@ -138,7 +140,7 @@ impl Face for Seen {
             clouds: settings.output.clouds(),
             tuned: Tuned {
                 answers: Vec::new(),
-                knobs: knobs(run.loaded),
+                knobs: knobs(&loaded),
                 since: Instant::now(),
                 colouring: run.colouring.get(),
             },

@@ -183,7 +183,7 @@ impl Notices {
         }
         let (matched, rate) = (run.counts.matched, run.rate);
         let mut status = format!("{rig}{matched} pairs matched, {rate:.1} a second");
-        if handles.clocked {
+        if handles.is_clocked() {
             let latency = run.latency_ms.map_or(0.0, |latency| latency.newest);
             status += &format!(", latency {latency:.1} ms");
         }

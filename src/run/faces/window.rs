@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Bound, Face, Joined, Opened, Shows};
+use super::{Bound, Face, Joined, Shows};
 use crate::devices;
 use crate::pipeline::{Outcome, Timeline};
 use crate::run::knobs::knobs;
 use crate::run::live::handles::Handles;
+use crate::run::live::opened::Opened;
 use crate::run::open::outputs;
 use crate::run::prepare::rig::Rig;
 use crate::run::{Error, signals, told};
@@ -59,12 +60,11 @@ impl Face for Shown {
         Shows::Confidence
     }
 
-    fn join(&mut self, run: &Opened<'_>, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
-        let settings = &run.loaded.settings;
-        let clocked = run.info.live || run.realtime;
-        let timing = if clocked { Timing::Latency } else { Timing::Engine };
+    fn join(&mut self, run: &Opened, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
+        let settings = &run.loaded().settings;
+        let timing = if run.is_clocked() { Timing::Latency } else { Timing::Engine };
         sinks.push(Box::new(WindowSink::new(self.remote.clone(), timing)));
-        self.span = span_of(run.info, settings, run.realtime);
+        self.span = span_of(&run.info, settings, run.realtime);
         self.stays = settings.window.at_end == AtEnd::Stay;
         if self.span.is_ok() {
             run.control.playback.change(|playing| playing.marks = settings.source.marks());

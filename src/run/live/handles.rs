@@ -1,84 +1,50 @@
 //! Handles on a run for the parts that watch or change it while pairs flow.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use super::observations::Observations;
-use super::requests::Requests;
-use crate::cli::RunArgs;
+use super::opened::Opened;
 use crate::pipeline::{Counters, EngineSwap};
-use crate::run::prepare::rig::Rig;
-use crate::settings::Loaded;
-use crate::status::{Banner, Newest, Parts, RunStatus};
+use crate::status::{Banner, Parts, RunStatus};
 use crate::telemetry::progress::{Health, Progress};
 use crate::viewer::Viewer;
-use crate::window::Remote;
 use stereod_core::engine::Choice;
-use stereod_core::files;
 use stereod_core::frame::Eye;
-use stereod_io::control::Control;
-use stereod_io::sink::colouring::LiveColouring;
-use stereod_io::source::SourceInfo;
-use stereod_io::source::live::LiveState;
 
 /// State of a run that window, terminal, metrics, service manager, tuner and statistics share.
 pub struct Handles {
-    pub args: RunArgs,
-    /// The name of the rig; empty in a run without `[[rig]]`.
-    pub name: String,
-    /// The names of all rigs that run.
-    pub rigs: Arc<[String]>,
-    pub in_effect: Mutex<Loaded>,
-    /// Switches that stop, hold and step the source.
-    pub control: Control,
-    pub requests: Requests,
-    pub remote: Option<Remote>,
+    pub run: Opened,
     /// The window and the live page.
     pub viewers: Vec<Arc<dyn Viewer>>,
-    pub info: SourceInfo,
-    pub live: Option<Arc<LiveState>>,
-    /// Set if both views come in one stream.
-    pub one_stream: bool,
-    /// Set if pairs come at their own pace, so that there is a latency.
-    pub clocked: bool,
     /// Set if the window moves through the recording.
     pub is_movable: bool,
-    pub rig: Rig,
     pub engine: String,
     pub choice: Choice,
     pub swap: EngineSwap,
-    pub colouring: LiveColouring,
     pub observations: Observations,
     pub progress: Arc<Progress>,
     pub counters: Counters,
     /// Pairs of a live source that were dropped before the pipeline started.
     pub dropped_before: Arc<AtomicU64>,
-    pub status: Newest,
+}
+
+impl Deref for Handles {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.run
+    }
 }
 
 impl Handles {
-    pub fn loaded(&self) -> Loaded {
-        self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the beginning of a text about this rig.
-    pub fn heading(&self) -> String {
-        if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
-    }
-
-    /// Returns the time in words for the name of a new file, after the name of the rig, if there is one.
-    pub fn stem(&self, now: SystemTime) -> String {
-        let rig = if self.name.is_empty() { String::new() } else { format!("{}-", self.name) };
-        rig + &files::compact_time(now)
-    }
-
     /// Makes the status, for all who read it. `rate`: pairs matched a second.
     pub fn renew_status(&self, rate: f64, banners: Vec<Banner>) -> Arc<RunStatus> {
         let parts = Parts {
             info: &self.info,
             engine: &self.engine,
-            clocked: self.clocked,
+            clocked: self.is_clocked(),
             progress: &self.progress,
             counters: &self.counters,
             dropped_before: self.dropped_before.load(Ordering::Relaxed),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::opened::Opened;
 use super::requests::Requests;
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver, SharedLimits};
 use crate::observe::alignment::refiner::Refiner;
@@ -42,13 +43,12 @@ pub struct Observations {
 
 impl Observations {
     pub fn start(
+        run: &Opened,
         loaded: &Loaded,
-        info: &SourceInfo,
-        rig: &Rig,
         warnings: Warnings,
-        requests: &Requests,
         sinks: &mut Vec<Box<dyn Sink>>,
     ) -> Self {
+        let Opened { info, rig, requests, .. } = run;
         let (settings, range) = (&loaded.settings, loaded.params.range);
         // Figures count every pair; the checks take longer and look at the newest.
         let mut figures: Vec<Box<dyn Observer>> = Vec::new();

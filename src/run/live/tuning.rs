@@ -243,7 +243,7 @@ impl Worker {
 
     /// Names rigs of the configuration that do not run, once for all rigs that do.
     fn tell_new_rigs(&self, now: &Loaded) {
-        let Handles { name, rigs, .. } = &*self.handles;
+        let (name, rigs) = (&self.handles.name, &self.handles.rigs);
         let is_there = |rig: &&String| self.configured.rigs().any(|other| other == **rig);
         // A rig that was chosen from several runs alone.
         let are_all = now.rigs().count() <= rigs.len();
@@ -307,7 +307,7 @@ impl Worker {
     }
 
     fn replace_engine(&self, next: &Loaded, pairs: &PairSpec) -> anyhow::Result<()> {
-        let Handles { choice, swap, progress, control, is_movable, .. } = &*self.handles;
+        let Handles { run, choice, swap, progress, is_movable, .. } = &*self.handles;
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -327,9 +327,9 @@ impl Worker {
         swap.put(made?);
         self.since.set(Instant::now());
         match is_movable {
-            true => control.playback.ask(Move::Again),
+            true => run.control.playback.ask(Move::Again),
             // A paused run shows the change by one step.
-            false => control.step.set(control.pause.is_set()),
+            false => run.control.step.set(run.control.pause.is_set()),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use crate::outputs::{self, Kind, Output, Setup, wanted};
-use crate::run::prepare::rig::Rig;
+use crate::run::live::opened::Opened;
 use crate::run::{Error, inputs};
 use crate::settings::{Loaded, Settings};
 use stereod_calibration::format::file_list;
@@ -19,8 +19,6 @@ use stereod_core::matching::{Temporal, TemporalMode};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
 use stereod_core::{files, reading};
-use stereod_io::clock::CaptureClock;
-use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::numbered::{self, Names};
 use stereod_io::sink::restarting::{Factory, Restarting};
 use stereod_io::sink::segments::{self, Place, SegmentLimits, Segments};
@@ -30,7 +28,6 @@ use stereod_io::sink::video::{
     check_recording_name,
 };
 use stereod_io::sink::{Sink, StagesInTime, StreamInfo, mcap};
-use stereod_io::source::SourceInfo;
 use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
 
 /// Largest size of an attached calibration file in bytes.
@@ -191,36 +188,26 @@ fn series(settings: &Settings) -> impl Iterator<Item = Series> {
     })
 }
 
-pub fn stream_info(
-    loaded: &Loaded,
-    info: &SourceInfo,
-    rig: &Rig,
-    clock: Option<CaptureClock>,
-) -> StreamInfo {
+pub fn stream_info(run: &Opened, loaded: &Loaded) -> StreamInfo {
+    let Opened { info, rig, clock, .. } = run;
     StreamInfo {
         size: rig.pairs.size,
         rate: info.rate,
         range: loaded.params.range,
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
-        clock,
+        clock: *clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
         labels: info.labels,
     }
 }
 
-/// Opens the outputs that the settings ask for. `clock` is that of the source's capture times, if
-/// they have one.
-pub fn open(
-    loaded: &Loaded,
-    info: &SourceInfo,
-    rig: &Rig,
-    clock: Option<CaptureClock>,
-    colouring: &LiveColouring,
-) -> Result<Vec<Box<dyn Sink>>> {
+/// Opens the outputs that the settings ask for.
+pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
+    let Opened { info, rig, colouring, .. } = run;
     let (settings, range) = (&loaded.settings, loaded.params.range);
     let output = &settings.output;
-    let stream = stream_info(loaded, info, rig, clock);
+    let stream = stream_info(run, loaded);
     let quantity = output.quantity();
     let setup = Arc::new(Setup {
         stream,

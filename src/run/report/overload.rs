@@ -62,7 +62,7 @@ impl Overload {
     /// the engine is too slow.
     pub fn look(&mut self, handles: &Handles) {
         let progress = &handles.progress;
-        if !handles.clocked || progress.source_ended.load(Ordering::Relaxed) {
+        if !handles.is_clocked() || progress.source_ended.load(Ordering::Relaxed) {
             return;
         }
         let retuned = progress.retuned.load(Ordering::Relaxed);

@@ -129,7 +129,8 @@ pub struct Statistics {
 impl Statistics {
     /// Collects the statistics of `outcome`; `loaded` are the settings at the end.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
-        let Handles { info: source, progress, observations, .. } = handles;
+        let Handles { run, progress, observations, .. } = handles;
+        let source = &run.info;
         let status = handles.status.get();
         let damage = outcome.source;
         let [left, right] = status.frames;
@@ -171,7 +172,7 @@ impl Statistics {
             seconds: rounded(outcome.seconds, 1000.0),
             matching_seconds: rounded(matching, 1000.0),
             fps: rounded(status.counts.matched as f64 / matching.max(1e-3), 100.0),
-            latency_ms: handles.clocked.then(|| progress.latency()),
+            latency_ms: handles.is_clocked().then(|| progress.latency()),
             engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
             engine: status.engine.clone(),
