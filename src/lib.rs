@@ -62,6 +62,14 @@
 //! # Ok::<(), stereod::Error>(())
 //! ```
 //!
+//! Without optimisation matching is over a hundred times slower. These lines in your Cargo.toml keep it fast in debug
+//! builds:
+//!
+//! ```toml
+//! [profile.dev.package.stereod-core]
+//! opt-level = 3
+//! ```
+//!
 //! The `stereod` command uses the same parts:
 //!
 //! ```text
