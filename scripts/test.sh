@@ -104,7 +104,8 @@ compiles() {
         "${check[@]}" --no-default-features --features "$features" || return 1
     done
     RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
-        cargo doc --locked --no-deps --lib -p stereod-core -p stereod-calibration -p stereod --no-default-features
+        cargo doc --locked --no-deps --lib -p stereod-core -p stereod-calibration -p stereod --no-default-features &&
+        python3 scripts/public_items.py
 }
 
 # Checks without a clock run beside the tests. They begin first, because Cargo builds one thing at a time.

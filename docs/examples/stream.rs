@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(stream) => stream,
             none => {
                 let size = (left.width(), left.height());
-                let rectifier = Calibration::read_for_size(&[&calibration], size)?.rectifier(None)?;
+                let rectifier =
+                    Calibration::read_for_size(&[&calibration], size)?.rectifier(None)?;
                 none.insert(Stream::rectifying(&Params::default(), rectifier, Device::Auto)?)
             }
         };
