@@ -81,7 +81,9 @@ mod tests {
     fn a_stream_without_a_first_boundary_is_read() {
         let address = serve();
         let spec = SourceSpec::two(&address, &address);
-        let mut source = crate::source::gst::open(&spec, &GstOptions::default()).unwrap();
+        let patience = std::time::Duration::from_secs(120);
+        let options = GstOptions { patience, ..GstOptions::default() };
+        let mut source = crate::source::gst::open(&spec, &options).unwrap();
         assert_eq!((source.info().width, source.info().height), (320, 240));
         let (stop, mut pairs) = (Switch::default(), 0);
         source
