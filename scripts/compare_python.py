@@ -85,6 +85,8 @@ def main():
         matchers = {
             "cv2.StereoSGBM, MODE_HH":
                 cv2.StereoSGBM_create(**opencv, mode=cv2.STEREO_SGBM_MODE_HH).compute,
+            "cv2.StereoSGBM, 3WAY":
+                cv2.StereoSGBM_create(**opencv, mode=cv2.STEREO_SGBM_MODE_SGBM_3WAY).compute,
             "StereoSGBM_create, same":
                 stereod.StereoSGBM_create(**opencv, mode=stereod.STEREO_SGBM_MODE_HH, **own).compute,
             "Matcher, ad, 8 paths": lambda *pair, of=same_work: of(*pair).raw,

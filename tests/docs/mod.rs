@@ -20,12 +20,11 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 16] = [
+const SHOWN: [(&str, &str, &str); 15] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
     ("docs/design.md", "left  ──", "a diagram"),
-    ("docs/lab.md", "w = 1", "a formula"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),
