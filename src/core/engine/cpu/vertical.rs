@@ -129,7 +129,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                     if Self::FOLLOWED > PATHS {
                         let last = lowest[PATHS].shift_down();
                         let above = if c + 1 < chunks { before[c + 1] } else { last };
-                        e[PATHS] = states.delta(PATHS, above, self.p1);
+                        e[PATHS] = states.delta(PATHS, above);
                         before[c] = e[PATHS].adds(cost);
                     }
                     for p in 0..PATHS {
@@ -138,7 +138,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                         } else {
                             lowest[p].shift_down()
                         };
-                        e[p] = states.delta(p, above, self.p1);
+                        e[p] = states.delta(p, above);
                         e[p].adds(cost).store(row.to[p].add(at + x * depth));
                     }
                     match MODE {
@@ -174,17 +174,17 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         };
         // SAFETY: slots reach from -band_rows to width + band_rows, edges from -1 to width.
         unsafe {
-            for p in 0..PATHS {
-                let slot = band_rows as isize - STEPS[p] * i as isize;
+            for (p, &step) in STEPS[..PATHS].iter().enumerate() {
+                let slot = band_rows as isize - step * i as isize;
                 let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
                 row.from[p] = if i == 0 {
-                    self.entry.add(p * edge).offset((1 - STEPS[p]) * depth as isize)
+                    self.entry.add(p * edge).offset((1 - step) * depth as isize)
                 } else {
                     path_state
                 };
-                row.penalties[p] = self.penalties.along(y, STEPS[p], self.upward);
+                row.penalties[p] = self.penalties.along(y, step, self.upward);
                 if let Some(all) = self.slants {
-                    row.slants[p] = all.along(y, STEPS[p], self.upward);
+                    row.slants[p] = all.along(y, step, self.upward);
                 }
                 row.to[p] = if i + 1 == self.band.1 && !self.exit.is_null() {
                     self.exit.add(p * edge + depth)
@@ -212,30 +212,31 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         before: &mut [V; MAX],
         extended: &mut [[V; MAX]; PATHS],
     ) -> States<V, PATHS> {
-        let zero = V::splat(0);
         let depth = self.geometry.depth;
         // The bytes are those of downward steps.
         let sign = if self.upward { -1 } else { 1 };
-        let mut states = States {
-            least: [zero; MOST],
-            p2: [zero; MOST],
-            below: [zero; MOST],
-            here: [zero; MOST],
-            source: [std::ptr::null(); PATHS],
-        };
         // SAFETY: x lies in the row, and vectors have `chunks` parts.
         unsafe {
-            for p in 0..PATHS {
+            let nothing = [V::splat(0); MOST];
+            let mut states = States {
+                p1: V::splat(self.p1),
+                least: nothing,
+                p2: nothing,
+                below: nothing,
+                here: nothing,
+                source: [std::ptr::null(); PATHS],
+            };
+            for (p, extended) in extended.iter_mut().enumerate() {
                 let mut from = row.from[p].add(x * depth);
                 states.least[p] = V::least_of(from, chunks);
                 let slant =
                     if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
                 if slant != 0 {
-                    for (c, vector) in extended[p][..chunks].iter_mut().enumerate() {
+                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
                         *vector = V::load(from.add(c * V::N));
                     }
-                    extend(&mut extended[p][..chunks], slant);
-                    from = extended[p].as_ptr().cast();
+                    extend(&mut extended[..chunks], slant);
+                    from = extended.as_ptr().cast();
                 }
                 states.source[p] = from;
                 states.p2[p] = V::splat(*row.penalties[p].add(x));
@@ -256,8 +257,8 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                 states.below[PATHS] = before[chunks - 1].shift_up();
                 states.here[PATHS] = before[0];
             }
+            states
         }
-        states
     }
 
     /// Keeps the deltas of a vector of candidates in the ring.
@@ -345,6 +346,7 @@ struct Addresses<const PATHS: usize> {
 
 /// Paths at a pixel, on their way through its candidates.
 struct States<V, const PATHS: usize> {
+    p1: V,
     /// Smallest value of the previous pixel, and P2.
     least: [V; MOST],
     p2: [V; MOST],
@@ -358,10 +360,10 @@ struct States<V, const PATHS: usize> {
 impl<V: Vector, const PATHS: usize> States<V, PATHS> {
     /// Returns the deltas of path `p` for the next vector of candidates; `above` is the one after it.
     #[inline(always)]
-    fn delta(&mut self, p: usize, above: V, p1: u8) -> V {
+    fn delta(&mut self, p: usize, above: V) -> V {
         let (below, here) = (self.below[p], self.here[p]);
         (self.below[p], self.here[p]) = (here, above);
-        path_delta(below, here, above, self.least[p], V::splat(p1), self.p2[p])
+        path_delta(below, here, above, self.least[p], self.p1, self.p2[p])
     }
 }
 
