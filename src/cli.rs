@@ -1,8 +1,10 @@
 //! The command line. Flags that stand for a setting become the topmost layer of the settings.
 
 pub mod batch;
+#[cfg(feature = "boards")]
 pub mod calibrate;
 pub mod calibration;
+#[cfg(feature = "evaluate")]
 pub mod evaluate;
 pub mod flags;
 pub mod rectify;
@@ -18,8 +20,10 @@ use toml::Value;
 use crate::settings::Size;
 use crate::settings::names::text_of;
 pub use batch::BatchArgs;
+#[cfg(feature = "boards")]
 pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
+#[cfg(feature = "evaluate")]
 pub use evaluate::EvaluateArgs;
 pub use flags::{Common, Computation, FlagLayer, RigFlags, Strict};
 use flags::{SettingFlags, parser};
@@ -88,6 +92,7 @@ pub enum Command {
     Bench(Box<BenchArgs>),
     /// Measure how accurate the disparity is, on pairs of known disparity
     #[command(after_help = evaluate::EXAMPLES)]
+    #[cfg(feature = "evaluate")]
     Evaluate(Box<EvaluateArgs>),
     /// Calibrate two cameras from images of a board, or print a board
     #[command(after_help = calibrate::EXAMPLES)]
@@ -95,6 +100,7 @@ pub enum Command {
         override_usage = "stereod calibrate <SOURCE> --board BOARD --square METRES -o OUT.toml [OPTIONS]\n       \
                                 stereod calibrate --print-board --board BOARD --square METRES -o BOARD.pdf"
     )]
+    #[cfg(feature = "boards")]
     Calibrate(Box<CalibrateArgs>),
     /// Rectify the raw images or videos of two cameras, without matching them
     #[command(after_help = rectify::EXAMPLES)]

@@ -19,7 +19,9 @@ use std::time::Duration;
 use crate::cli::RunArgs;
 pub use error::{Error, heed, told};
 use faces::Rigs;
-pub use prepare::loading::{inputs, layers, load, read, read_over};
+#[cfg(feature = "evaluate")]
+pub use prepare::loading::read_over;
+pub use prepare::loading::{inputs, layers, load, read};
 pub use report::schema;
 pub use rigs::refuse_collisions;
 use session::Session;

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-use super::{Error, load, progress_bar, read_over, told};
+use super::{Error, load, progress_bar};
 use crate::cli::EvaluateArgs;
 use crate::run::prepare::rig::Cameras;
+use crate::run::{read_over, told};
 use crate::settings::Loaded;
 use crate::telemetry::logs;
 use measure::{Bench, Failure};

@@ -2,10 +2,12 @@
 
 pub mod batch;
 pub mod bench;
+#[cfg(feature = "boards")]
 pub mod calibrate;
 pub mod calibration;
 pub mod config;
 pub mod devices;
+#[cfg(feature = "evaluate")]
 pub mod evaluate;
 pub mod info;
 pub mod man;
@@ -21,9 +23,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{self, Cli, Command};
-use crate::run::{
-    self, Error, TICK, heed, inputs, layers, load, print, progress_bar, read_over, signals, told,
-};
+use crate::run::{self, Error, TICK, heed, inputs, layers, load, print, progress_bar, signals};
 use crate::telemetry::stderr;
 use stereod_core::redact::redact;
 use stereod_core::thread;
@@ -82,7 +82,9 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Batch(args) => batch::run(*args),
         Command::Match(args) => match_still::run(*args),
         Command::Bench(args) => bench::run(*args),
+        #[cfg(feature = "evaluate")]
         Command::Evaluate(args) => evaluate::run(*args),
+        #[cfg(feature = "boards")]
         Command::Calibrate(args) => calibrate::run(*args),
         Command::Rectify(args) => rectify::run(*args),
         Command::Calibration(args) => calibration::run(args),

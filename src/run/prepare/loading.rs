@@ -58,6 +58,7 @@ pub fn read(common: &Common, flags: FlagLayer) -> Result<(Option<PathBuf>, Loade
 }
 
 /// Reads the settings as they are now, with assignments (`section.key=value`) that win over all.
+#[cfg(feature = "evaluate")]
 pub fn read_over(
     common: &Common,
     flags: FlagLayer,
