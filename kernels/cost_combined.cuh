@@ -1,6 +1,6 @@
 // Census, horizontal gradient and intensity together:
-// (W_CENSUS * Hamming(census 5x5) + W_GRADIENT * min(|g_l - g_r|, T_GRADIENT)
-//  + W_INTENSITY * min(|I_l - I_r|, T_INTENSITY) + 8) >> 4, with g = I(x + 1) - I(x - 1).
+// (CENSUS_WEIGHT * Hamming(census 5x5) + GRADIENT_WEIGHT * min(|g_l - g_r|, GRADIENT_TRUNCATION)
+//  + INTENSITY_WEIGHT * min(|I_l - I_r|, INTENSITY_TRUNCATION) + 8) >> 4, with g = I(x + 1) - I(x - 1).
 //
 // Gradients and intensities of candidates d and d + HALF_DISPARITIES share a word, as half-floats
 // whose bits are the integers (lanes.cuh), so that a difference and a truncation take one
@@ -44,10 +44,10 @@ __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u3
     for (int j = 0; j < REGISTERS; j++) {
         const u32 *at = match - j;
         // 16 times the sum, so that a half's upper byte is the cost.
-        u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(T_GRADIENT)) * (16 * W_GRADIENT) + both(16 * 8);
-        sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(T_INTENSITY)) * (16 * W_INTENSITY);
-        sum += __popc(census_left ^ at[0]) * (16 * W_CENSUS);
-        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (W_CENSUS << 20);
+        u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(GRADIENT_TRUNCATION)) * (16 * GRADIENT_WEIGHT) + both(16 * 8);
+        sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(INTENSITY_TRUNCATION)) * (16 * INTENSITY_WEIGHT);
+        sum += __popc(census_left ^ at[0]) * (16 * CENSUS_WEIGHT);
+        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (CENSUS_WEIGHT << 20);
         c.v[j] = __byte_perm(sum, 0, ODD_BYTES);
     }
     return c;

@@ -126,11 +126,11 @@ mod window;
 pub use stereod_calibration::{BoardView, Calibration};
 #[doc(inline)]
 pub use stereod_core::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Device, Disparity, DisparityMap,
-    DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID, ImageBuf, ImageRef,
-    Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier, SUBPIXEL, Smoothing,
-    Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel, Temporal, TemporalMode,
-    Window,
+    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, CostError, Device, Disparity,
+    DisparityMap, DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID, ImageBuf,
+    ImageRef, Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier, SUBPIXEL,
+    Smoothing, Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel, Temporal,
+    TemporalMode, Window,
 };
 
 #[doc(hidden)]

@@ -58,7 +58,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let y = i32(i / WIDTH);
     let winner = winners[i];
     let k = i32(winner & 1023u);
-    let match_at = u32(y) * WIDTH + clamped(x - MIN - k, WIDTH);
+    let match_at = u32(y) * WIDTH + clamped(x - MIN_DISPARITY - k, WIDTH);
     var is_valid = (winner & (1u << 10u)) == 0u;
     if (HAS_RIGHT) {
         let best = right_winners[match_at];
@@ -67,7 +67,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (LEVEL == 0u && masks[0] != 0u) {
         is_valid = is_valid && is_seen(i) && is_seen(WIDTH * HEIGHT + match_at);
     }
-    let value = (MIN + k) * 16 + i32((winner >> 11u) & 31u) - 8;
+    let value = (MIN_DISPARITY + k) * 16 + i32((winner >> 11u) & 31u) - 8;
     map[i] = select(INVALID, value, is_valid);
     if (HAS_CONFIDENCE) {
         var peak = winner >> 16u;

@@ -1,5 +1,5 @@
 // Names that all stages of matching share. The engine writes the constants of a level before it: WIDTH, HEIGHT,
-// MIN and COUNT (candidates), WORDS (words a pixel in a volume), and those of the stages.
+// MIN_DISPARITY and DISPARITIES (candidates), WORDS (words a pixel in a volume), and those of the stages.
 //
 // Maps have a number a pixel: a disparity in 1/16 px, or INVALID. Images have a byte a pixel, volumes a byte a
 // candidate, four in a word, the first in the lowest bits.

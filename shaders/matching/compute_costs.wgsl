@@ -22,7 +22,7 @@ var<workgroup> of_row: array<u32, 512>;
 
 fn cost(a: vec2<u32>, b: vec2<u32>) -> u32 {
     if (COST == COST_AD) {
-        return min(u32(abs(i32(a.x) - i32(b.x))), TRUNCATION);
+        return min(u32(abs(i32(a.x) - i32(b.x))), AD_TRUNCATION);
     }
     if (COST == COST_CENSUS) {
         return countOneBits(a.x ^ b.x) + countOneBits(a.y ^ b.y);
@@ -31,13 +31,13 @@ fn cost(a: vec2<u32>, b: vec2<u32>) -> u32 {
     let gradient = u32(abs(i32(a.y >> 8u) - i32(b.y >> 8u)));
     return (CENSUS_WEIGHT * countOneBits(a.x ^ b.x)
         + GRADIENT_WEIGHT * min(gradient, GRADIENT_TRUNCATION)
-        + INTENSITY_WEIGHT * min(intensity, TRUNCATION) + 8u) >> 4u;
+        + INTENSITY_WEIGHT * min(intensity, INTENSITY_TRUNCATION) + 8u) >> 4u;
 }
 
 // The costs of four candidates without support.
 fn own_costs(x: u32, y: u32, word: u32) -> u32 {
     let a = left[y * WIDTH + x];
-    let match_x = i32(x) - MIN - 4 * i32(word);
+    let match_x = i32(x) - MIN_DISPARITY - 4 * i32(word);
     var packed = 0u;
     for (var k = 0; k < 4; k++) {
         packed |= cost(a, right[y * WIDTH + clamped(match_x - k, WIDTH)]) << u32(8 * k);
@@ -101,7 +101,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
                 var apart = vec2<u32>(0u, 0u);
                 if (PRIOR) {
                     let e = expected[(u32(y) >> 1u) * ((WIDTH + 1u) >> 1u) + (x >> 1u)];
-                    let d = MIN + 4 * i32(word);
+                    let d = MIN_DISPARITY + 4 * i32(word);
                     if (e != INVALID) {
                         apart = vec2<u32>(distances(d, e), distances(d + 1, e));
                     }
@@ -115,7 +115,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
             }
             // Candidates beyond the last cost more than any path.
             for (var k = 0u; k < 4u; k++) {
-                packed |= select(0u, 255u << (8u * k), 4u * word + k >= COUNT);
+                packed |= select(0u, 255u << (8u * k), 4u * word + k >= DISPARITIES);
             }
             costs[((u32(y) - band.first) * WIDTH + x) * WORDS + word] = packed;
         }

@@ -86,7 +86,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 // Column x - d, counted from the least of the workgroup.
                 let place = x - first + 4u * WORDS - 1u - k;
                 for (var c = 0u; c < 4u; c++) {
-                    if (k + c < COUNT) {
+                    if (k + c < DISPARITIES) {
                         atomicMax(&right[place - c], ~keys[c]);
                     }
                 }
@@ -104,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let of_four = vec4<u32>(even[j] & 0xffffu, odd[j] & 0xffffu, even[j] >> 16u, odd[j] >> 16u);
             let candidates = vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u);
             let is_before = candidates + vec4<u32>(1u) < vec4<u32>(winner);
-            let is_after = (candidates > vec4<u32>(winner + 1u)) & (candidates < vec4<u32>(COUNT));
+            let is_after = (candidates > vec4<u32>(winner + 1u)) & (candidates < vec4<u32>(DISPARITIES));
             let is_rival = is_before | is_after;
             let rivals = select(vec4<u32>(END), of_four, is_rival);
             rival = min(rival, min(min(rivals.x, rivals.y), min(rivals.z, rivals.w)));
@@ -120,7 +120,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 packed |= 1u << 10u;
             }
             var sixteenths = 0;
-            if (winner > 0u && winner + 1u < COUNT) {
+            if (winner > 0u && winner + 1u < DISPARITIES) {
                 sixteenths = offset(neighbours >> 16u, least, neighbours & 0xffffu);
             }
             var peak = 255u;
@@ -134,7 +134,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         workgroupBarrier();
         for (var i = local; i < RIGHT; i += THREADS) {
             let best = atomicLoad(&right[i]);
-            let x = i32(first + i) - i32(4u * WORDS - 1u) - MIN;
+            let x = i32(first + i) - i32(4u * WORDS - 1u) - MIN_DISPARITY;
             if (best != 0u && x >= 0 && x < i32(WIDTH)) {
                 atomicMax(&right_winners[(band.first + row) * WIDTH + u32(x)], best);
             }

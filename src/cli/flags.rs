@@ -364,9 +364,9 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
     use stereod_core::matching::{
-        BlockMeasure, BlockWindow, CensusWindow, Cost, Fill, FillRule, Guide, Median, P2Mode,
-        Paths, Prior, Smoothing, Spatial, Speckle, Steady, Subpixel, Temporal, TemporalMode,
-        Window,
+        BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, Fill, FillRule, Guide,
+        Median, P2Mode, Paths, Prior, Smoothing, Spatial, Speckle, Steady, Subpixel, Temporal,
+        TemporalMode, Window,
     };
     use stereod_core::settings::row::MATCHING;
 
@@ -438,13 +438,13 @@ mod tests {
         assert_eq!(cost(block), Cost::Block { measure, window, truncation: 9 });
         assert_eq!(
             cost("--cost combined"),
-            Cost::Combined {
+            Cost::Combined(CombinedWeights {
                 census_weight: 1,
                 gradient_weight: 2,
                 intensity_weight: 3,
                 gradient_truncation: 4,
                 intensity_truncation: 5,
-            }
+            })
         );
     }
 

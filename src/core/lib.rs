@@ -42,7 +42,7 @@ pub use matcher::{
     Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Rectifier, Status, Stream,
 };
 pub use matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,
-    Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Spatial, Speckle, Steady,
-    Subpixel, Temporal, TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, CostError, Evidence, Fill,
+    FillRule, Guide, Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Spatial,
+    Speckle, Steady, Subpixel, Temporal, TemporalMode, Window,
 };

@@ -28,18 +28,7 @@ pub enum Cost {
     /// Census, gradient and intensity together: (census_weight * Hamming distance of the 5 x 5 census +
     /// gradient_weight * min(abs(g_l - g_r), gradient_truncation) + intensity_weight * min(abs(I_l - I_r),
     /// intensity_truncation) + 8) / 16, rounded down, with g(x) = I(x + 1) - I(x - 1).
-    Combined {
-        /// Weight of a differing bit in sixteenths; all weights are at most 127.
-        census_weight: u8,
-        /// Weight of a grey level of difference in gradient, in sixteenths.
-        gradient_weight: u8,
-        /// Weight of a grey level of difference in intensity, in sixteenths.
-        intensity_weight: u8,
-        /// Largest difference in gradient that counts.
-        gradient_truncation: u8,
-        /// Largest difference in intensity that counts.
-        intensity_truncation: u8,
-    },
+    Combined(CombinedWeights),
     /// Differences of intensity summed over a window, reduced to bytes for aggregation.
     Block {
         /// The summed difference.
@@ -54,6 +43,34 @@ pub enum Cost {
         /// Largest cost (1 to 127), in eighths of a bit.
         truncation: u8,
     },
+}
+
+/// Weights and truncations of [`Cost::Combined`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CombinedWeights {
+    /// Weight of a differing bit in sixteenths; all weights are at most 127.
+    pub census_weight: u8,
+    /// Weight of a grey level of difference in gradient, in sixteenths.
+    pub gradient_weight: u8,
+    /// Weight of a grey level of difference in intensity, in sixteenths.
+    pub intensity_weight: u8,
+    /// Largest difference in gradient that counts.
+    pub gradient_truncation: u8,
+    /// Largest difference in intensity that counts.
+    pub intensity_truncation: u8,
+}
+
+impl CombinedWeights {
+    /// Returns them with the names that kernels and shaders give them.
+    pub(crate) fn constants(self) -> [(&'static str, u8); 5] {
+        [
+            ("CENSUS_WEIGHT", self.census_weight),
+            ("GRADIENT_WEIGHT", self.gradient_weight),
+            ("INTENSITY_WEIGHT", self.intensity_weight),
+            ("GRADIENT_TRUNCATION", self.gradient_truncation),
+            ("INTENSITY_TRUNCATION", self.intensity_truncation),
+        ]
+    }
 }
 
 /// The census window of [`Cost::Combined`].
@@ -182,17 +199,11 @@ impl Cost {
             | Cost::Block { truncation, .. }
             | Cost::MutualInformation { truncation } => u32::from(truncation),
             Cost::Census { window } => window.bits(),
-            Cost::Combined {
-                census_weight,
-                gradient_weight,
-                intensity_weight,
-                gradient_truncation,
-                intensity_truncation,
-            } => {
+            Cost::Combined(of) => {
                 let product = |a: u8, b: u8| u32::from(a) * u32::from(b);
-                let sum = u32::from(census_weight) * COMBINED_CENSUS.bits()
-                    + product(gradient_weight, gradient_truncation)
-                    + product(intensity_weight, intensity_truncation);
+                let sum = u32::from(of.census_weight) * COMBINED_CENSUS.bits()
+                    + product(of.gradient_weight, of.gradient_truncation)
+                    + product(of.intensity_weight, of.intensity_truncation);
                 (sum + 8) >> 4
             }
         }
@@ -217,7 +228,7 @@ impl Cost {
         match self {
             Cost::Ad { .. } => "ad",
             Cost::Census { .. } => "census",
-            Cost::Combined { .. } => "combined",
+            Cost::Combined(_) => "combined",
             Cost::Block { measure, .. } => measure.name(),
             Cost::MutualInformation { .. } => "mi",
         }
@@ -231,11 +242,11 @@ impl Cost {
                 Err(CostError::Window(window))
             }
             Cost::Census { window } if !window.is_valid() => Err(CostError::Census(window)),
-            Cost::Combined { census_weight, gradient_weight, intensity_weight, .. } => {
+            Cost::Combined(of) => {
                 let weights = [
-                    (census_weight, "`census_weight`"),
-                    (gradient_weight, "`gradient_weight`"),
-                    (intensity_weight, "`intensity_weight`"),
+                    (of.census_weight, "`census_weight`"),
+                    (of.gradient_weight, "`gradient_weight`"),
+                    (of.intensity_weight, "`intensity_weight`"),
                 ];
                 match weights.into_iter().find(|&(weight, _)| weight > WEIGHT_MAX) {
                     Some((weight, key)) => Err(CostError::Weight { weight, key }),
@@ -323,17 +334,10 @@ pub fn pixel_cost<'a>(
         Cost::Block { measure, window, truncation } => {
             Box::new(Blocks::new(left, right, measure, window, truncation))
         }
-        Cost::Combined {
-            census_weight,
-            gradient_weight,
-            intensity_weight,
-            gradient_truncation,
-            intensity_truncation,
-        } => Box::new(Combined {
+        Cost::Combined(of) => Box::new(Combined {
             census: CensusDistance::new(left, right, COMBINED_CENSUS),
-            intensity: AbsoluteDifference { left, right, truncation: intensity_truncation },
-            gradient_truncation,
-            weights: [census_weight, gradient_weight, intensity_weight],
+            intensity: AbsoluteDifference { left, right, truncation: of.intensity_truncation },
+            of,
         }),
     }
 }
@@ -421,8 +425,7 @@ impl PixelCost for CensusDistance {
 struct Combined<'a> {
     census: CensusDistance,
     intensity: AbsoluteDifference<'a>,
-    gradient_truncation: u8,
-    weights: [u8; 3],
+    of: CombinedWeights,
 }
 
 impl PixelCost for Combined<'_> {
@@ -432,10 +435,11 @@ impl PixelCost for Combined<'_> {
         let difference = gradient(left, x).abs_diff(gradient(right, match_x));
         let parts = [
             u32::from(self.census.at(x, y, d)),
-            u32::from(difference.min(u16::from(self.gradient_truncation))),
+            u32::from(difference.min(u16::from(self.of.gradient_truncation))),
             u32::from(self.intensity.at(x, y, d)),
         ];
-        let sum: u32 = parts.into_iter().zip(self.weights).map(|(p, w)| p * u32::from(w)).sum();
+        let weights = [self.of.census_weight, self.of.gradient_weight, self.of.intensity_weight];
+        let sum: u32 = parts.into_iter().zip(weights).map(|(p, w)| p * u32::from(w)).sum();
         ((sum + 8) >> 4) as u8
     }
 }
@@ -495,13 +499,13 @@ mod tests {
         // 5x5 windows of a single row repeat it five times.
         let left = Image::from_vec(3, 1, vec![10, 20, 40]);
         let right = Image::from_vec(3, 1, vec![10, 20, 18]);
-        let cost = Cost::Combined {
+        let cost = Cost::Combined(CombinedWeights {
             census_weight: 14,
             gradient_weight: 11,
             intensity_weight: 8,
             gradient_truncation: 5,
             intensity_truncation: 6,
-        };
+        });
         assert_eq!(cost.max(), 27); // (336 + 55 + 48 + 8) / 16 = 27.9.
         let cost = pixel_cost(&left, &right, cost, None);
         // (0, 0): left reads 10 10 10 20 40, right 10 10 10 20 18: nothing is darker. Gradients 10
@@ -521,13 +525,13 @@ mod tests {
         // Gradients reach from -255 to 255, and 255 levels of their difference may count.
         let left = Image::from_vec(3, 1, vec![0, 9, 255]);
         let right = Image::from_vec(3, 1, vec![255, 9, 0]);
-        let cost = Cost::Combined {
+        let cost = Cost::Combined(CombinedWeights {
             census_weight: 0,
             gradient_weight: 16,
             intensity_weight: 0,
             gradient_truncation: 255,
             intensity_truncation: 1,
-        };
+        });
         assert_eq!(pixel_cost(&left, &right, cost, None).at(1, 0, 0), 255);
     }
 }

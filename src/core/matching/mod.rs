@@ -38,7 +38,7 @@ pub mod winner;
 
 pub use block::{BlockMeasure, BlockWindow};
 pub use census::CensusWindow;
-pub use cost::{Cost, CostError};
+pub use cost::{CombinedWeights, Cost, CostError};
 pub use filter::evidence::Evidence;
 pub use filter::fill::{Fill, FillRule};
 pub use filter::smoothing::Smoothing;

@@ -7,7 +7,7 @@ use std::fmt;
 pub use self::values::{Guide, Median, P2Mode, Paths, SLOPE_UNIT, Speckle};
 use crate::frame::{DisparityRange, SUBPIXEL};
 use crate::matching::block::{BlockWindow, SIDE_MAX};
-use crate::matching::cost::{COSTS, Cost, CostDefaults, CostError};
+use crate::matching::cost::{COSTS, CombinedWeights, Cost, CostDefaults, CostError};
 use crate::matching::filter::evidence::Evidence;
 use crate::matching::filter::fill::Fill;
 use crate::matching::filter::rays::REACH_MAX;
@@ -183,13 +183,13 @@ impl Default for Params {
 impl Params {
     /// The default parameters of the program.
     pub(crate) const DEFAULT: Params = Self::suiting(
-        Cost::Combined {
+        Cost::Combined(CombinedWeights {
             census_weight: 22,
             gradient_weight: 19,
             intensity_weight: 7,
             gradient_truncation: 5,
             intensity_truncation: 10,
-        },
+        }),
         COSTS[0].defaults,
     );
 

@@ -15,8 +15,9 @@ use crate::matching::filter::steady::Steady;
 use crate::matching::params::SLOPE_UNIT;
 use crate::matching::saturation::WHITE;
 use crate::matching::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, Evidence, Fill, FillRule, Guide, Median, P2Mode,
-    Params, ParamsError, Paths, Prior, Speckle, Subpixel, Temporal, TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, Evidence, Fill, FillRule,
+    Guide, Median, P2Mode, Params, ParamsError, Paths, Prior, Speckle, Subpixel, Temporal,
+    TemporalMode, Window,
 };
 
 /// Name of the matching cost.
@@ -192,13 +193,13 @@ impl Matching {
     /// is not chosen yet.
     pub fn params(&self) -> Result<Params, ParamsError> {
         let cost = match self.cost {
-            CostKind::Combined => Cost::Combined {
+            CostKind::Combined => Cost::Combined(CombinedWeights {
                 census_weight: self.census_weight,
                 gradient_weight: self.gradient_weight,
                 intensity_weight: self.intensity_weight,
                 gradient_truncation: self.gradient_truncation,
                 intensity_truncation: self.intensity_truncation,
-            },
+            }),
             CostKind::Census => Cost::Census { window: self.census_window },
             // Without paths, the summation window replaces it.
             CostKind::Ad if self.paths == 0 => {

@@ -15,7 +15,8 @@ use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Image, Mask};
 use stereod_core::matching::match_pair;
 use stereod_core::{
-    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
+    CensusWindow, CombinedWeights, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior,
+    Speckle, Window,
 };
 
 use common::parity::{
@@ -255,20 +256,20 @@ fn structural_costs() -> Vec<Cost> {
         plain(65, 1),
         plain(1, 65),
         COMBINED,
-        Cost::Combined {
+        Cost::Combined(CombinedWeights {
             census_weight: 8,
             gradient_weight: 3,
             intensity_weight: 2,
             gradient_truncation: 255,
             intensity_truncation: 255,
-        },
-        Cost::Combined {
+        }),
+        Cost::Combined(CombinedWeights {
             census_weight: 0,
             gradient_weight: 0,
             intensity_weight: 127,
             gradient_truncation: 0,
             intensity_truncation: 1,
-        },
+        }),
     ]
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, Image, Mask, SUBPIXEL};
 use stereod_core::matching::params::DISPARITY_LIMITS;
-use stereod_core::matching::{Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel};
+use stereod_core::matching::{
+    CombinedWeights, Cost, Median, P2Mode, Params, Paths, Speckle, Subpixel,
+};
 
 /// Matches two small images: an engine, or [`stereod_core::matching::match_pair`].
 pub type SmallMatcher<'a> = dyn Fn(Image, Image, &Params) -> anyhow::Result<DisparityMap> + 'a;
@@ -153,13 +155,13 @@ fn views_agree(left: &Image, right: &Image, (x, y): (usize, usize), disparity: i
 
 /// Census, gradient and intensity together with strict checks: better few points than wrong ones.
 fn params(range: DisparityRange, points: usize) -> Params {
-    let cost = Cost::Combined {
+    let cost = Cost::Combined(CombinedWeights {
         census_weight: 14,
         gradient_weight: 11,
         intensity_weight: 8,
         gradient_truncation: 5,
         intensity_truncation: 6,
-    };
+    });
     let mut params = Params::bare(range, cost, (30, 100));
     params.paths = Paths::Four;
     params.p2_mode = P2Mode::Linear { min: 16, slope_16: 48 };

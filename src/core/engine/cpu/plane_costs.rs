@@ -5,7 +5,7 @@ use super::features::{Features, GRADIENT_PLANES};
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
 use crate::matching;
-use crate::matching::cost::COMBINED_CENSUS;
+use crate::matching::cost::{COMBINED_CENSUS, CombinedWeights};
 
 /// Planes of the descriptors in the combined cost; gradient and intensity follow.
 const COMBINED_BYTES: usize = 3;
@@ -17,7 +17,7 @@ impl Features {
             | matching::Cost::Block { .. }
             | matching::Cost::MutualInformation { .. } => Features::of(None, false),
             matching::Cost::Census { window } => Features::of(Some(window), false),
-            matching::Cost::Combined { .. } => Features::of(Some(COMBINED_CENSUS), true),
+            matching::Cost::Combined(_) => Features::of(Some(COMBINED_CENSUS), true),
         }
     }
 }
@@ -171,10 +171,7 @@ impl<V: Vector, const BYTES: usize> PixelCost<V> for CensusPixel<V, BYTES> {
 #[derive(Clone, Copy)]
 pub struct CombinedCost {
     pub planes: Planes,
-    /// Weights of a bit, a level of gradient and a level of intensity, in sixteenths.
-    pub weights: [u8; 3],
-    /// Largest difference in gradient and in intensity that counts.
-    pub truncations: [u8; 2],
+    pub of: CombinedWeights,
 }
 
 // SAFETY: the pointers are only read, and their data outlives the frame of the cost.
@@ -201,13 +198,13 @@ impl FrameCost for CombinedCost {
 
     #[inline(always)]
     unsafe fn row<V: Vector>(&self, y: usize) -> CombinedRow<V> {
-        let [gradient, intensity] = self.truncations;
+        let of = self.of;
         // SAFETY: the caller's promise.
         unsafe {
             CombinedRow {
                 planes: self.planes.row(y),
-                weights: self.weights,
-                truncations: [V::splat(gradient), V::splat(intensity)],
+                weights: [of.census_weight, of.gradient_weight, of.intensity_weight],
+                truncations: [V::splat(of.gradient_truncation), V::splat(of.intensity_truncation)],
             }
         }
     }

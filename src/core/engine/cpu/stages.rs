@@ -114,19 +114,8 @@ impl Frame<'_> {
                 4 => self.match_pixels::<S, _>(team, timer, CensusCost::<4>(planes)),
                 _ => self.match_pixels::<S, _>(team, timer, CensusCost::<8>(planes)),
             },
-            Cost::Combined {
-                census_weight,
-                gradient_weight,
-                intensity_weight,
-                gradient_truncation,
-                intensity_truncation,
-            } => {
-                let cost = CombinedCost {
-                    planes,
-                    weights: [census_weight, gradient_weight, intensity_weight],
-                    truncations: [gradient_truncation, intensity_truncation],
-                };
-                self.match_pixels::<S, _>(team, timer, cost);
+            Cost::Combined(of) => {
+                self.match_pixels::<S, _>(team, timer, CombinedCost { planes, of });
             }
         }
     }

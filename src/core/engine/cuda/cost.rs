@@ -81,21 +81,9 @@ impl CostKernel {
                 ];
                 Self::whole(BLOCK, constants, 1, 1)
             }
-            Cost::Combined {
-                census_weight,
-                gradient_weight,
-                intensity_weight,
-                gradient_truncation,
-                intensity_truncation,
-            } => {
-                let constants = vec![
-                    ("W_CENSUS", census_weight.into()),
-                    ("W_GRADIENT", gradient_weight.into()),
-                    ("W_INTENSITY", intensity_weight.into()),
-                    ("T_GRADIENT", gradient_truncation.into()),
-                    ("T_INTENSITY", intensity_truncation.into()),
-                ];
-                Self::whole(COMBINED, constants, 2, 3)
+            Cost::Combined(of) => {
+                let constants = of.constants().map(|(name, value)| (name, value.into()));
+                Self::whole(COMBINED, constants.into(), 2, 3)
             }
         }
     }

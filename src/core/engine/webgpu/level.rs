@@ -17,7 +17,9 @@ use crate::matching::saturation::ALIKE;
 use crate::matching::subpixel::{LIMIT_UNIT, LIMITS};
 use crate::matching::texture::{RESPONSE_MAX, UNCLIPPED};
 use crate::matching::window::UNIT;
-use crate::matching::{CensusWindow, Cost, Params, Paths, Subpixel, cost, levels, params};
+use crate::matching::{
+    CensusWindow, CombinedWeights, Cost, Params, Paths, Subpixel, cost, levels, params,
+};
 
 /// Invocations of a workgroup that share lines.
 const THREADS: u32 = 128;
@@ -155,8 +157,8 @@ impl Level {
         self.define("WIDTH", self.width);
         self.define("HEIGHT", self.height);
         self.define("LEVEL", self.number as u32);
-        self.define("MIN", params.range.min);
-        self.define("COUNT", params.range.count as u32);
+        self.define("MIN_DISPARITY", params.range.min);
+        self.define("DISPARITIES", params.range.count as u32);
         self.define("WORDS", self.words);
         self.define("STRIP", STRIP);
         self.define("SEGMENT", self.segment());
@@ -241,29 +243,19 @@ impl Level {
             self.define(name, number);
         }
         let (mut kind, mut truncation, mut window) = (0u32, 0, cost::COMBINED_CENSUS);
-        let mut weights = [0; 4];
+        let mut combined = CombinedWeights::default();
         match cost {
             Cost::Ad { truncation: most, window: 1 } => truncation = most,
             Cost::Ad { .. } => return Err(missing("`ad_window` above 1")),
             Cost::Census { window: of_cost } => (kind, window) = (1, of_cost),
-            Cost::Combined {
-                census_weight,
-                gradient_weight,
-                intensity_weight,
-                gradient_truncation,
-                intensity_truncation,
-            } => {
-                (kind, truncation) = (2, intensity_truncation);
-                weights = [census_weight, gradient_weight, intensity_weight, gradient_truncation];
-            }
+            Cost::Combined(of) => (kind, combined) = (2, of),
             Cost::Block { .. } | Cost::MutualInformation { .. } => {
                 return Err(missing(&format!("`cost={}`", cost.name())));
             }
         }
         self.define("COST", kind);
-        self.define("TRUNCATION", truncation);
-        let names = ["CENSUS_WEIGHT", "GRADIENT_WEIGHT", "INTENSITY_WEIGHT", "GRADIENT_TRUNCATION"];
-        names.into_iter().zip(weights).for_each(|(name, weight)| self.define(name, weight));
+        self.define("AD_TRUNCATION", truncation);
+        combined.constants().into_iter().for_each(|(name, value)| self.define(name, value));
         let (width, height) = window.size();
         self.define("CENSUS_ACROSS", width as i32 / 2);
         self.define("CENSUS_DOWN", height as i32 / 2);

@@ -10,13 +10,13 @@ fn with(cost: Cost, p2: u8) -> Result<(), ParamsError> {
 }
 
 fn combined(weights: [u8; 3], truncations: [u8; 2]) -> Cost {
-    Cost::Combined {
+    Cost::Combined(CombinedWeights {
         census_weight: weights[0],
         gradient_weight: weights[1],
         intensity_weight: weights[2],
         gradient_truncation: truncations[0],
         intensity_truncation: truncations[1],
-    }
+    })
 }
 
 #[test]

@@ -416,18 +416,12 @@ const WEIGHT: [i64; 2] = [0, WEIGHT_MAX as i64];
 
 /// Weights and truncations of the combined cost.
 const COMBINED: [i64; 5] = match DEFAULT.cost {
-    Cost::Combined {
-        census_weight,
-        gradient_weight,
-        intensity_weight,
-        gradient_truncation,
-        intensity_truncation,
-    } => [
-        census_weight as i64,
-        gradient_weight as i64,
-        intensity_weight as i64,
-        gradient_truncation as i64,
-        intensity_truncation as i64,
+    Cost::Combined(of) => [
+        of.census_weight as i64,
+        of.gradient_weight as i64,
+        of.intensity_weight as i64,
+        of.gradient_truncation as i64,
+        of.intensity_truncation as i64,
     ],
     _ => panic!("the default cost is the combined one"),
 };

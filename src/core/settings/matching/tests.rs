@@ -168,13 +168,13 @@ fn every_switch_reaches_the_parameters() {
     };
     assert_eq!(
         combined.params().unwrap().cost,
-        Cost::Combined {
+        Cost::Combined(CombinedWeights {
             census_weight: 1,
             gradient_weight: 2,
             intensity_weight: 3,
             gradient_truncation: 4,
             intensity_truncation: 5,
-        }
+        })
     );
 }
 

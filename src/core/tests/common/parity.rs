@@ -11,9 +11,9 @@ use stereod_core::pool::{Pool, Pooled};
 use stereod_core::rectify::Rectifier;
 use stereod_core::rectify::RectifyMap;
 use stereod_core::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
-    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
-    StereoGeometry, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, DisparityMap, DisparityRange,
+    Evidence, Eye, Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial,
+    Speckle, StereoGeometry, Subpixel, Window,
 };
 
 /// A test with as many random cases as are usual, or STEREOD_TEST_CASES times as many.
@@ -393,13 +393,13 @@ fn costs() -> impl Strategy<Value = Cost> {
         1 => (1u8..=127).prop_map(|truncation| Cost::MutualInformation { truncation }),
         2 => (0u8..=127, 0u8..=127, 0u8..=127, truncation(), truncation()).prop_map(
             |(census_weight, gradient_weight, intensity_weight, gradient_truncation, intensity)| {
-                Cost::Combined {
+                Cost::Combined(CombinedWeights {
                     census_weight,
                     gradient_weight,
                     intensity_weight,
                     gradient_truncation,
                     intensity_truncation: intensity,
-                }
+                })
             }
         ),
     ]
@@ -588,13 +588,13 @@ pub fn weak_looks() -> impl Strategy<Value = Look> {
 }
 
 /// The combined cost, if the settings ask for it.
-pub const COMBINED: Cost = Cost::Combined {
+pub const COMBINED: Cost = Cost::Combined(CombinedWeights {
     census_weight: 22,
     gradient_weight: 19,
     intensity_weight: 10,
     gradient_truncation: 5,
     intensity_truncation: 6,
-};
+});
 
 /// Parameters that vary between cases.
 pub fn usual() -> Params {
