@@ -195,7 +195,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
     };
     // The end of a stream; an element that reports an error while running.
     let steady = camera("", "");
-    for restless in [camera("num-buffers=20", ""), camera("", " ! identity error-after=20")] {
+    for restless in [camera("num-buffers=60", ""), camera("", " ! identity error-after=60")] {
         let spec = SourceSpec::two(steady.clone(), restless.clone());
         let (result, _, times) = during(&spec, &unwatched(), |view| {
             wait_until("it came back twice", || {
@@ -211,7 +211,7 @@ fn an_eye_that_ends_or_fails_is_opened_again() {
 
 #[test]
 fn frame_packed_streams_come_back_too() {
-    let both = "videotestsrc is-live=true num-buffers=20 ! \
+    let both = "videotestsrc is-live=true num-buffers=60 ! \
                 video/x-raw,width=128,height=48,framerate=60/1";
     let spec = SourceSpec::side_by_side(both);
     let (result, _, times) = during(&spec, &unwatched(), |view| {
@@ -285,7 +285,7 @@ fn sources_that_do_not_say_they_are_live_can_be_taken_as_live() {
              identity sleep-time=20000"
         )
     };
-    let spec = SourceSpec::two(camera(-1), camera(25));
+    let spec = SourceSpec::two(camera(-1), camera(60));
     let again = GstOptions { live: Live::On, ..unwatched() };
     let (result, _, times) = during(&spec, &again, |view| {
         wait_until("it came back", || view.state.eye(Eye::Right).summary().reconnects >= 1);
