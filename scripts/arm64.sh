@@ -9,7 +9,7 @@ usage() {
 Usage: scripts/arm64.sh [--build] [--stereod PROGRAM] [--data LEFT RIGHT]
 
 Installs what is missing to build for ARM64 (on Debian, as root), builds, and runs emulated: the tests of the
-vector operations and of the CPU engine, tests/engine_parity.rs, and the program on the demo scene, whose
+vector operations and of the CPU engine, src/core/tests/engine_parity.rs, and the program on the demo scene, whose
 output must be that of this machine's own build. Takes most of an hour on two cores.
 
   --build             only build target/aarch64-unknown-linux-gnu/release/stereod, as for the package

@@ -6,17 +6,31 @@ summary=()
 failed=0
 beside_names=() beside_pids=() beside_outputs=()
 
+# Sets $processor to the seconds that this shell's ended children have taken of all processors.
+processor=0
+read_processor() {
+    local file
+    file=$(mktemp)
+    # In a subshell it would tell of no children.
+    times >"$file"
+    processor=$(awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
+    rm -f "$file"
+}
+
 # Runs one check; a failure does not stop the others. A check with the status 77 has said why it was skipped.
 check() { # NAME COMMAND...
-    local name=$1 begin=$SECONDS status=0
+    local name=$1 begin=$SECONDS status=0 before
     shift
     echo
     echo "== $name: $*"
+    read_processor
+    before=$processor
     "$@" </dev/null || status=$?
-    record "$name" "$status" $((SECONDS - begin))
+    read_processor
+    record "$name" "$status" $((SECONDS - begin)) $((processor - before))
 }
 
-record() { # NAME STATUS SECONDS
+record() { # NAME STATUS SECONDS PROCESSOR_SECONDS
     local result=ok
     if [[ $2 -eq 77 ]]; then
         result=skipped
@@ -24,7 +38,7 @@ record() { # NAME STATUS SECONDS
         result=FAILED
         failed=$((failed + 1))
     fi
-    summary+=("$(printf '%-36s %-7s %4d s' "$1" "$result" "$3")")
+    summary+=("$(printf '%-36s %-7s %4d s, %4d s of processors' "$1" "$result" "$3" "$4")")
 }
 
 # Begins a check that runs beside those that follow, with less right to the processor than they have.
@@ -40,7 +54,8 @@ beside() { # NAME COMMAND...
         renice -n 10 "$BASHPID" >/dev/null
         status=0 begin=$SECONDS
         "$@" </dev/null >"$output" 2>&1 || status=$?
-        echo "$status $((SECONDS - begin))" >"$output.result"
+        read_processor
+        echo "$status $((SECONDS - begin)) $processor" >"$output.result"
     ) &
     set +m
     beside_names+=("$name") beside_pids+=($!) beside_outputs+=("$output")
@@ -48,15 +63,15 @@ beside() { # NAME COMMAND...
 
 # Waits for the checks that were begun beside others, and shows what each has printed.
 await() {
-    local i status seconds
+    local i status seconds taken
     for i in "${!beside_names[@]}"; do
         wait "${beside_pids[i]}" || true
         echo
         echo "== ${beside_names[i]}"
         cat "${beside_outputs[i]}"
         # Without a result, it was killed.
-        read -r status seconds 2>/dev/null <"${beside_outputs[i]}.result" || { status=1 seconds=0; }
-        record "${beside_names[i]}" "$status" "$seconds"
+        read -r status seconds taken 2>/dev/null <"${beside_outputs[i]}.result" || { status=1 seconds=0 taken=0; }
+        record "${beside_names[i]}" "$status" "$seconds" "$taken"
         rm -f "${beside_outputs[i]}" "${beside_outputs[i]}.result"
     done
     beside_names=() beside_pids=() beside_outputs=()

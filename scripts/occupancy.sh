@@ -23,4 +23,4 @@ if [[ -d $nvrtc ]]; then
     export LD_LIBRARY_PATH=$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 # Between Cargo's and the tests' own words.
-cargo test --locked --test kernels -- --ignored --nocapture occupancy_of_the_sweeps | sed -n '/^NVRTC/,/^test /{/^test /!p}'
+cargo test --locked -p stereod-core --test kernels -- --ignored --nocapture occupancy_of_the_sweeps | sed -n '/^NVRTC/,/^test /{/^test /!p}'

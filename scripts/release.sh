@@ -10,7 +10,7 @@ Usage: scripts/release.sh [--arm64] [--sign KEY] [PART...]
 Builds the parts of a release from the last commit into target/release-VERSION, or only those that are named:
 
   source    the source as a tarball
-  crates    the four crates, as `cargo publish` uploads them
+  crates    the five crates, as `cargo publish` uploads them
   sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel

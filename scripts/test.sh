@@ -3,10 +3,33 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-if [[ ${1:-} == -h || ${1:-} == --help ]]; then
-    echo "Usage: scripts/test.sh [ARGUMENTS OF cargo test]"
-    exit 0
-fi
+usage() {
+    cat <<'END'
+Usage: scripts/test.sh [--part PART]... [ARGUMENTS OF cargo test]
+
+Runs everything, or some parts of it:
+  lint      formatting, layers, limits, shell scripts, fewer features, ARM64, documents
+  core      tests of the matcher and of calibrations, parity, kernels for all architectures
+  program   all other Rust tests
+  others    recordings of other programs, the Python package, the live page in Chromium
+  cameras   simulated cameras
+END
+}
+
+all=(lint core program others cameras)
+parts=()
+while [[ ${1:-} == --part || ${1:-} == -h || ${1:-} == --help ]]; do
+    case $1 in
+        --part)
+            if [[ " ${all[*]} " != *" ${2:-} "* ]]; then usage >&2; exit 2; fi
+            parts+=("$2")
+            shift 2
+            ;;
+        *) usage; exit 0 ;;
+    esac
+done
+if [[ ${#parts[@]} -eq 0 ]]; then parts=("${all[@]}"); fi
+wanted() { [[ " ${parts[*]} " == *" $1 "* ]]; } # PART
 
 . scripts/checks.sh
 # Cameras in a virtual machine, where its tools and a recording lie beside the checkout.
@@ -21,10 +44,6 @@ elif [[ $# -gt 0 ]]; then
     no_cameras="only some tests are run"
 fi
 scripts/setup.sh --tests </dev/null || exit 1
-# It has OpenCV for the simulated cameras, too; Debian's has a hundred packages below it.
-if [[ $# -eq 0 ]] && ! scripts/test_tools.sh && [[ -z $no_cameras ]]; then
-    scripts/setup.sh --cameras </dev/null || exit 1
-fi
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 export PATH
 
@@ -85,7 +104,8 @@ compiles() {
         "${check[@]}" --no-default-features --features "$features" || return 1
     done
     RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
-        cargo doc --locked --no-deps --lib -p stereod-core -p stereod --no-default-features
+        cargo doc --locked --no-deps --lib -p stereod-core -p stereod-calibration -p stereod --no-default-features &&
+        python3 scripts/public_items.py
 }
 
 # Checks without a clock run beside the tests. They begin first, because Cargo builds one thing at a time.
@@ -100,45 +120,68 @@ tests_to_the_end() {
     return $status
 }
 
-check "formatting" cargo fmt --check
-check "layers, self-test" python3 scripts/check_layering.py --self-test
-check "layers" python3 scripts/check_layering.py
-check "limits, self-test" python3 scripts/ratchet.py --self-test
-check "limits" python3 scripts/ratchet.py
-check "shell scripts" shellcheck scripts/*.sh .ci/run
-check "clippy and build" cargo test --locked --no-run "${everything[@]}" "$@"
-if [[ $# -gt 0 ]]; then
-    skip "other builds, programs and cameras" "only some tests are run"
-    check "tests" tests "$@"
-else
-    beside "fewer features, ARM64, documents" without_clocks compiles
-    # In a new virtual environment.
-    if [[ -x ${CARGO_TARGET_DIR:-target}/python-tools/bin/maturin ]]; then
-        beside "Python package" without_clocks env WHEEL_FEATURES=program,stereod/ros2,stereod/image \
-            scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
-    else
-        skip "Python package" "maturin could not be fetched"
-    fi
-    check "tests" tests_to_the_end
-    await
-    check "recordings of other programs" scripts/recordings.sh
-    check "live page in Chromium" scripts/browser.sh
-fi
-if [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
-
-# The machine's image is made once. If the emulation was too slow the first time, a second attempt
-# decides.
+# The machine's image is made once. It has OpenCV from PyPI as the other tests do; Debian's has a hundred packages below it.
 image=$(realpath -m "${CARGO_TARGET_DIR:-target}/camera-vm")
+# If the emulation was too slow the first time, a second attempt decides.
 simulated_cameras() {
     export IMG=$image BIN=${CARGO_TARGET_DIR:-target}/debug/stereod
-    "$shared/camera-vm/build.sh" "$image" || return 1
+    scripts/python.sh cv2 numpy >/dev/null 2>&1 || scripts/setup.sh --cameras || return 1
     twice scripts/camera_vm.sh "$shared/camera-vm" "$recording"/{left,right,side_by_side}.mp4 list formats swap &&
         CYCLES=2 twice scripts/faults_vm.sh "$shared/camera-vm" "$recording"/{left,right}.mp4 replug
 }
 twice() { "$@" || { echo "once more:" && "$@"; }; }
-if [[ -n $no_cameras ]]; then
-    skip "simulated cameras" "$no_cameras"
+
+# What is fetched, unpacked and made while Cargo builds.
+if [[ $# -eq 0 ]]; then
+    beside "tools of the tests" scripts/test_tools.sh
+    if wanted cameras && [[ -z $no_cameras ]]; then
+        beside "image of the cameras' machine" "$shared/camera-vm/build.sh" "$image"
+    fi
+fi
+if wanted lint; then
+    check "formatting" cargo fmt --check
+    check "layers, self-test" python3 scripts/check_layering.py --self-test
+    check "layers" python3 scripts/check_layering.py
+    check "limits, self-test" python3 scripts/ratchet.py --self-test
+    check "limits" python3 scripts/ratchet.py
+    check "shell scripts" shellcheck scripts/*.sh .ci/run
+fi
+matcher=(-p stereod-core -p stereod-calibration)
+case "$(wanted core && echo core) $(wanted program && echo program)" in
+    "core program") ;;
+    "core ") everything=("${matcher[@]}" --features "stereod-core/wgpu stereod-core/image stereod-calibration/boards") ;;
+    *) everything+=("${matcher[@]/#-p/--exclude}") ;;
+esac
+if wanted core || wanted program; then
+    check "clippy and build" cargo test --locked --no-run "${everything[@]}" "$@"
+elif wanted others || wanted cameras; then
+    check "clippy and build" cargo build --locked "${everything[@]}"
+fi
+await
+if [[ $# -gt 0 ]]; then
+    skip "other builds, programs and cameras" "only some tests are run"
+    check "tests" tests "$@"
 else
+    if wanted lint; then beside "fewer features, ARM64, documents" without_clocks compiles; fi
+    # In a new virtual environment.
+    if wanted others && [[ -x ${CARGO_TARGET_DIR:-target}/python-tools/bin/maturin ]]; then
+        beside "Python package" without_clocks env WHEEL_FEATURES=program,stereod/ros2,stereod/image \
+            scripts/wheel.sh --test "${CARGO_TARGET_DIR:-target}/debug/stereod"
+    elif wanted others; then
+        skip "Python package" "maturin could not be fetched"
+    fi
+    if wanted core || wanted program; then check "tests" tests_to_the_end; else : >"$scratch/tests.end"; fi
+    await
+    if wanted others; then
+        beside "recordings of other programs" scripts/recordings.sh
+        check "live page in Chromium" scripts/browser.sh
+        await
+    fi
+fi
+if wanted core && [[ ! -d $nvrtc ]]; then skip "kernels compile" "NVRTC could not be fetched"; fi
+if wanted cameras && [[ -n $no_cameras ]]; then
+    skip "simulated cameras" "$no_cameras"
+elif wanted cameras; then
     check "simulated cameras" simulated_cameras
 fi
 
@@ -148,6 +191,8 @@ count() {
 }
 
 summarise
-grep -ih '^skipped: ' "$scratch/tests" | sort -u
-echo "tests: $(count passed) passed, $(count failed) failed, $(count ignored) ignored"
+if wanted core || wanted program; then
+    grep -ih '^skipped: ' "$scratch/tests" | sort -u
+    echo "tests: $(count passed) passed, $(count failed) failed, $(count ignored) ignored"
+fi
 conclude

@@ -43,10 +43,11 @@
 //! (OpenCV, ROS, Kalibr and others). The calibration also yields points in metres:
 //!
 //! ```no_run
-//! use stereod::{Device, Eye, ImageRef, Matcher, Params, Rectifier};
+//! use stereod::{Calibration, Device, Eye, ImageRef, Matcher, Params};
 //!
 //! let (width, height) = (1280, 720);
-//! let rectifier = Rectifier::read(&["left.yaml", "right.yaml"], (width, height), None)?;
+//! let calibration = Calibration::read_for_size(&["left.yaml", "right.yaml"], (width, height))?;
+//! let rectifier = calibration.rectifier(None)?;
 //! let mut matcher = Matcher::rectifying(&Params::default(), rectifier, Device::Auto)?;
 //!
 //! // Raw images of a camera or a decoder.
@@ -61,6 +62,14 @@
 //! # Ok::<(), stereod::Error>(())
 //! ```
 //!
+//! Without optimisation matching is over a hundred times slower. These lines in your Cargo.toml keep it fast in debug
+//! builds:
+//!
+//! ```toml
+//! [profile.dev.package.stereod-core]
+//! opt-level = 3
+//! ```
+//!
 //! The `stereod` command uses the same parts:
 //!
 //! ```text
@@ -72,13 +81,12 @@
 //! ```
 
 #[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod board;
-#[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod commands;
+#[cfg(feature = "cli")]
+mod devices;
 #[cfg(any(feature = "window", feature = "serve"))]
 mod keys;
 #[cfg(feature = "cli")]
@@ -88,8 +96,12 @@ pub mod observe;
 mod outputs;
 #[cfg(feature = "cli")]
 mod pipeline;
+#[cfg(feature = "cli")]
+mod queue;
 #[cfg(feature = "ros2")]
 mod ros2;
+#[cfg(feature = "cli")]
+mod run;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "cli")]
@@ -111,12 +123,14 @@ pub mod window;
 mod window;
 
 #[doc(inline)]
+pub use stereod_calibration::{BoardView, Calibration};
+#[doc(inline)]
 pub use stereod_core::{
-    BlockMeasure, BlockWindow, BoardView, Calibration, CensusWindow, Cost, CostError, Device,
-    Disparity, DisparityMap, DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID,
-    ImageBuf, ImageRef, Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier,
-    SUBPIXEL, Smoothing, Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel,
-    Temporal, TemporalMode, Window,
+    BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Device, Disparity, DisparityMap,
+    DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID, ImageBuf, ImageRef,
+    Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier, SUBPIXEL, Smoothing,
+    Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel, Temporal, TemporalMode,
+    Window,
 };
 
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::settings::names::path_of;
 use crate::settings::{self, Settings, Stats};
-use stereod_core::calibration::Aligner;
+use stereod_calibration::Aligner;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
 use stereod_io::sink::numbered;

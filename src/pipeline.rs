@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
+use crate::queue::{LinkReceiver, LinkSender, WhenFull, link};
 use crate::telemetry::progress::Progress;
 use deliver::Delivery;
 pub use deliver::Timeline;
@@ -21,14 +22,13 @@ pub use match_loop::EngineSwap;
 use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
-use stereod_core::control::Control;
 use stereod_core::engine::Engine;
-use stereod_core::queue::{LinkReceiver, LinkSender, WhenFull, link};
-use stereod_core::text::on_one_line;
 use stereod_core::thread;
+use stereod_io::control::Control;
 use stereod_io::sink::Sink;
 use stereod_io::source::Source;
 use stereod_io::source::pairing::pace::Pacer;
+use stereod_io::text::on_one_line;
 
 pub struct PipelineConfig {
     pub source: Box<dyn Source>,

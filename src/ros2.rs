@@ -19,8 +19,8 @@ use serde::ser::{Serialize, SerializeTuple, Serializer};
 
 use node::Service;
 pub use node::{Exchange, Links};
-use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_io::clock::CaptureClock;
 use stereod_io::ros2::dds;
 use stereod_io::sink::messages::{Heading, Topic, chosen, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};

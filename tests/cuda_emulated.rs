@@ -5,7 +5,7 @@
 //! that are broken on purpose must not.
 //!
 //! The emulation cannot show effects of the hardware: instructions of newer chips, and memory that
-//! other threads have not written yet. tests/cuda_parity.rs tests those on machines with a GPU.
+//! other threads have not written yet. src/core/tests/cuda_parity.rs tests those on machines with a GPU.
 
 #![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
 #![cfg(target_os = "linux")]

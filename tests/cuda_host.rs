@@ -1,6 +1,6 @@
 //! The CUDA engine's host side on machines without a GPU. A driver that computes nothing
 //! (`fake_cuda/driver.c`) replaces NVIDIA's, so that the whole program can be tested for start,
-//! memory, frames in flight, failures and the fallback to the CPU. tests/cuda_parity.rs tests the
+//! memory, frames in flight, failures and the fallback to the CPU. src/core/tests/cuda_parity.rs tests the
 //! kernels' results.
 
 #![cfg(all(feature = "cli", feature = "window", feature = "serve"))]
@@ -286,7 +286,8 @@ fn engines_that_take_over_leave_nothing_behind() {
     };
     configure(20);
     let (rig, log) = (machine.file("rig.toml"), machine.file("log"));
-    let size = ["--demo-size", "64x48", "--frames", "100000"];
+    let pictures = machine.file("pictures");
+    let size = ["--demo-size", "64x48", "--frames", "100000", "--pictures", &pictures];
     let run = ["run", "--demo", "--headless", "--engine", "cuda", "--config", &rig, "--stats", "-"];
     let child = machine
         .command(&[&run[..], &size[..]].concat())
@@ -302,14 +303,19 @@ fn engines_that_take_over_leave_nothing_behind() {
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
     };
     wait_for("matching on Fake GPU");
+    // More than are on their way, so some of them by the present engine.
+    let wait_for_pairs = || {
+        let count = || std::fs::read_dir(&pictures).map_or(0, Iterator::count);
+        let before = count();
+        wait_until("pairs", || count() > before + 30);
+    };
     for p1 in [21, 22, 23] {
-        // Some pairs by each engine.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        wait_for_pairs();
         configure(p1);
         signal(libc::SIGHUP);
         wait_for(&format!("[matching] p1 = {p1} (was {})", p1 - 1));
     }
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    wait_for_pairs();
     signal(libc::SIGTERM);
     let output = ended(child);
     let log = std::fs::read_to_string(&log).unwrap();

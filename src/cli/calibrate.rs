@@ -7,9 +7,9 @@ use clap::{Args, ValueHint};
 
 use super::flags::{Common, FlagLayer, Named, named};
 use super::source::{PartArgs, RecordingArgs};
-use crate::board::Page;
-use stereod_core::calibration::board::Pattern;
-use stereod_core::calibration::solve::Model;
+use stereod_calibration::board::Pattern;
+use stereod_calibration::board::sheet::Page;
+use stereod_calibration::solve::Model;
 use stereod_io::source::spec::SourceSpec;
 
 /// Examples below the help.
@@ -87,7 +87,7 @@ pub struct CalibrateArgs {
     pub part: PartArgs,
 
     /// The board: chessboard:9x6 (inner corners), charuco:11x8[:MARKER/SQUARE[:DICTIONARY]] or aprilgrid:6x6[:SPACING]
-    #[arg(long, value_name = "BOARD", value_parser = crate::board::pattern)]
+    #[arg(long, value_name = "BOARD", value_parser = stereod_calibration::board::pattern)]
     pub board: Pattern,
 
     /// Side of a square, or of a tag of an AprilGrid, in metres, as measured on the print

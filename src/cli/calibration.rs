@@ -8,7 +8,7 @@ use super::PairArgs;
 use super::flags::{Common, FlagLayer, Named, SettingFlags, named};
 use super::source::{PartArgs, TopicArgs};
 use crate::settings::Size;
-use stereod_core::calibration::format::{Format, KittiCameras};
+use stereod_calibration::format::{Format, KittiCameras};
 use stereod_core::settings::row::CALIBRATION;
 use stereod_io::source::spec::SourceSpec;
 

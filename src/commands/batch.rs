@@ -27,8 +27,8 @@ use super::{Error, load, print, signals};
 use crate::cli::batch::{BatchArgs, BatchCommand};
 use crate::cli::{Common, FlagLayer};
 use crate::settings::Loaded;
-use stereod_core::control::{Control, Switch};
 use stereod_core::matching::cost::Cost;
+use stereod_io::control::{Control, Switch};
 
 pub fn run(args: BatchArgs) -> Result<(), Error> {
     let begin = |common: &Common| load(common, FlagLayer::default()).map(drop);

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::prepare::fit::{self, collect, of_next_turn, pairs_for, stream};
-use super::prepare::ranging;
-use super::prepare::rig::Cameras;
 use super::verify::verify;
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
 use crate::observe::range::Spare;
+use crate::run::prepare::fit::{self, collect, of_next_turn, pairs_for, stream};
+use crate::run::prepare::ranging;
+use crate::run::prepare::rig::Cameras;
 use crate::settings::{Loaded, Size};
 use report::{Measured, Report, table};
 use stereod_core::engine::{self, Choice, Engine};

@@ -13,13 +13,12 @@ use std::time::SystemTime;
 use anyhow::Context;
 
 use super::{Error, inputs, load, print};
-use crate::board;
-use crate::board::detect::Detector;
 use crate::cli::calibrate::{CalibrateArgs, NO_SOURCE};
 use crate::settings::Loaded;
-use stereod_core::calibration::board::Board;
-use stereod_core::calibration::format::{self, Format};
-use stereod_core::calibration::solve::{self, Options, Quality, SolveError, Solved};
+use stereod_calibration::board::detect::Detector;
+use stereod_calibration::board::{self, Board, sheet};
+use stereod_calibration::format::{self, Format};
+use stereod_calibration::solve::{self, Options, Quality, SolveError, Solved};
 use stereod_core::files;
 
 pub fn run(args: CalibrateArgs) -> Result<(), Error> {
@@ -123,10 +122,10 @@ fn board_of(args: &CalibrateArgs) -> Result<Board, Error> {
 }
 
 fn print_board(board: &Board, args: &CalibrateArgs) -> Result<(), Error> {
-    let sheet = board::Sheet::new(board, args.page).map_err(Error::usage)?;
+    let sheet = sheet::Sheet::new(board, args.page).map_err(Error::usage)?;
     let content = match files::extension(&args.output).as_str() {
-        "svg" => board::svg(&sheet).into_bytes(),
-        "pdf" => board::pdf(&sheet),
+        "svg" => sheet::svg(&sheet).into_bytes(),
+        "pdf" => sheet::pdf(&sheet),
         _ => {
             return Err(Error::usage(format!(
                 "{}: a board is printed as .pdf or .svg",

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::{Error, inputs, load, print};
 use crate::cli::FlagLayer;
 use crate::cli::calibration::{CalibrationArgs, CalibrationCommand, CalibrationInput};
-use crate::commands::prepare::loading::Inputs;
-use stereod_core::calibration::CalibrationError;
-use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
-use stereod_core::calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
+use crate::run::prepare::loading::Inputs;
+use stereod_calibration::CalibrationError;
+use stereod_calibration::format::{self, Format, Loaded, ReadOptions, Report};
+use stereod_calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use stereod_core::files;
 
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! `stereod config`: print and check the settings.
 
-use super::run::refuse_collisions;
 use super::{Error, layers, load, print};
 use crate::cli::{ConfigArgs, ConfigCommand, FlagLayer};
+use crate::run::refuse_collisions;
 use crate::settings::{Places, config_file};
 use stereod_core::redact::HIDDEN;
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-use super::prepare::rig::Cameras;
 use super::{Error, load, progress_bar, read_over, told};
 use crate::cli::EvaluateArgs;
+use crate::run::prepare::rig::Cameras;
 use crate::settings::Loaded;
 use crate::telemetry::logs;
 use measure::{Bench, Failure};

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::prepare::rig;
 use super::{Error, load, print, progress_bar};
 use crate::cli::{FlagLayer, InfoArgs};
-use stereod_core::control::Switch;
-use stereod_core::text::on_one_line;
+use crate::run::prepare::rig;
+use stereod_io::control::Switch;
 use stereod_io::source::gst::Keep;
 use stereod_io::source::recording::Recording;
 use stereod_io::source::recording::survey::{Chosen, PairSurvey, Survey, TopicSurvey, survey};
+use stereod_io::text::on_one_line;
 
 pub fn run(args: InfoArgs) -> Result<(), Error> {
     let mut flags = FlagLayer::default();

@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::prepare::rig::{Cameras, Rig};
-use super::prepare::{ranging, reversed};
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
 use super::{Error, heed, inputs, load, print};
@@ -19,6 +17,8 @@ use crate::observe::exposure::{self, ExposureObserver};
 use crate::observe::known::KnownObserver;
 use crate::observe::range::{Spare, too_few};
 use crate::observe::told::{Check, Warnings};
+use crate::run::prepare::rig::{Cameras, Rig};
+use crate::run::prepare::{ranging, reversed};
 use crate::settings::{Loaded, Settings};
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;

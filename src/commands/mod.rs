@@ -6,37 +6,29 @@ pub mod calibrate;
 pub mod calibration;
 pub mod config;
 pub mod devices;
-mod error;
 pub mod evaluate;
 pub mod info;
 pub mod man;
 pub mod match_still;
-mod prepare;
 pub mod rectify;
-pub mod run;
-mod signals;
-mod stdout;
 mod stills;
 mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{self, Cli, Command};
+use crate::run::{
+    self, Error, TICK, heed, inputs, layers, load, print, progress_bar, read_over, signals, told,
+};
 use crate::telemetry::stderr;
-pub use error::{Error, heed, told};
-use prepare::loading::{inputs, layers, load, read, read_over};
-use stdout::{print, progress_bar};
 use stereod_core::redact::redact;
-use stereod_core::{text, thread};
+use stereod_core::thread;
 use stereod_io::source;
-
-/// Period in which a thread that waits for several things looks at them.
-const TICK: Duration = Duration::from_millis(10);
+use stereod_io::text;
 
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
-use super::prepare::rig::Cameras;
 use super::stills::{Stills, is_still};
 use super::{Error, inputs, load, print, progress_bar, signals};
 use crate::cli::RectifyArgs;
+use crate::run::prepare::rig::Cameras;
 use crate::settings::Settings;
 use crate::telemetry::logs;
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::format::{self, Format, Report};
-use stereod_core::control::Control;
+use stereod_calibration::format::{self, Format, Report};
 use stereod_core::engine::cpu::CpuRectifier;
 use stereod_core::files;
 use stereod_core::files::claim::Claim;
 use stereod_core::frame::{Eye, Image, StereoPair};
 use stereod_core::picture::png::{encode_grey, encode_rgb};
 use stereod_core::pool::Pool;
+use stereod_core::rectify::Rectifier;
+use stereod_io::control::Control;
 use stereod_io::sink::video::{RectifiedVideo, RectifiedVideoOptions};
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;

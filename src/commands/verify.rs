@@ -2,13 +2,13 @@
 
 use anyhow::bail;
 
-use stereod_core::calibration::Rectifier;
 use stereod_core::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoPair};
 use stereod_core::matching::temporal::Outcome;
 use stereod_core::matching::temporal::layout::Layout as Remembered;
 use stereod_core::matching::tiles::{TileLayout, match_tiled};
 use stereod_core::matching::{History, PairResult, Params, match_next};
 use stereod_core::memory::{Budget, product};
+use stereod_core::rectify::Rectifier;
 
 /// Compares a result with the reference on the same pair, the next one of the stream of `history`,
 /// in the tiles of `layout`, if any. Returns the number of equal pixels.

@@ -1,20 +1,10 @@
 //! The library of stereod: Semi-Global Matching on an NVIDIA GPU or on the CPU, with identical results,
-//! calibration and rectification. The crate `stereod` hands it on, with an introduction.
+//! and rectification. The crate `stereod` hands it on, with an introduction.
 //!
 //! The documented items are its interface. Other modules are for the program and change without notice.
 
 #[doc(hidden)]
-pub mod backoff;
-#[doc(hidden)]
-pub mod calibration;
-#[doc(hidden)]
-pub mod camera;
-#[doc(hidden)]
 pub mod chroma;
-#[doc(hidden)]
-pub mod clock;
-#[doc(hidden)]
-pub mod control;
 #[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
@@ -35,28 +25,21 @@ pub mod memory;
 #[doc(hidden)]
 pub mod picture;
 #[doc(hidden)]
-pub mod playback;
-#[doc(hidden)]
 pub mod pool;
 #[doc(hidden)]
-pub mod queue;
-#[doc(hidden)]
 pub mod reading;
+#[doc(hidden)]
+pub mod rectify;
 #[doc(hidden)]
 pub mod redact;
 #[doc(hidden)]
 pub mod settings;
 #[doc(hidden)]
-pub mod text;
-#[doc(hidden)]
 pub mod thread;
-#[doc(hidden)]
-pub mod warnings;
 
 pub use frame::{DisparityMap, DisparityRange, Eye, INVALID, SUBPIXEL, StereoGeometry};
 pub use matcher::{
-    BoardView, Calibration, Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Rectifier,
-    Status, Stream,
+    Device, Disparity, Error, ImageBuf, ImageRef, Matcher, Rectifier, Status, Stream,
 };
 pub use matching::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, CostError, Evidence, Fill, FillRule, Guide,

@@ -1,10 +1,10 @@
 //! Disparity for programs: a matcher computes the map of two images.
 
-mod calibration;
 mod disparity;
 mod error;
 mod image;
 mod recipe;
+mod rectifier;
 mod stream;
 
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::matching::Params;
 use crate::pool::Pool;
 use crate::settings::{self, Layers, Library};
 
-pub use self::calibration::{BoardView, Calibration, Rectifier};
 pub use self::disparity::{Disparity, Status};
 pub use self::error::Error;
-use self::error::Result;
 pub use self::image::{ImageBuf, ImageRef};
 pub use self::recipe::Device;
 use self::recipe::Times;
+pub use self::rectifier::Rectifier;
 pub use self::stream::Stream;
-// For the Python package. The crate `stereod` hands none of these on, so that nobody else reaches the inside of its types.
-pub use self::calibration::{cameras, pairs, rectification};
+// For the crate of calibrations and the Python package. The crate `stereod` hands none of these on, so that nobody else reaches the inside of its types.
 pub use self::disparity::{disparity_of, matched};
+pub use self::error::{Result, file_error};
 pub use self::recipe::Recipe;
+pub use self::rectifier::{pairs, rectifier_of};
 pub use self::stream::stream_of;
 
 impl Params {

@@ -31,7 +31,7 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
         return Err(refused("it is a folder, not a file"));
     }
     if !about.is_file() {
-        return read_pipe(file, longest.min(PIPE_MAX));
+        return read_pipe(file, longest.min(PIPE_MAX), PATIENCE);
     }
     let mut bytes = Vec::new();
     if about.len() <= longest {
@@ -83,8 +83,8 @@ fn open_any(path: &Path) -> io::Result<File> {
     opened
 }
 
-fn read_pipe(mut file: File, longest: u64) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
+fn read_pipe(mut file: File, longest: u64, patience: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + patience;
     let mut bytes = Vec::new();
     let mut part = [0; 16 << 10];
     while wait_for_input(&file, deadline)? {
@@ -99,7 +99,7 @@ fn read_pipe(mut file: File, longest: u64) -> io::Result<Vec<u8>> {
             return Err(too_long(longest));
         }
     }
-    let seconds = PATIENCE.as_secs();
+    let seconds = patience.as_secs();
     Err(refused(format!(
         "it is no regular file, and what it has did not come to an end within {seconds} s"
     )))
@@ -180,7 +180,13 @@ mod tests {
         make_pipe(&path);
         assert!(open(&path).unwrap_err().to_string().contains("a pipe"));
         // Nobody writes.
-        assert!(read(&path, 10).unwrap_err().to_string().contains("within 5 s"));
+        let second = Duration::from_secs(1);
+        assert!(
+            read_pipe(open_any(&path).unwrap(), 10, second)
+                .unwrap_err()
+                .to_string()
+                .contains("within 1 s")
+        );
         let to = path.clone();
         let writer = std::thread::spawn(move || {
             let mut pipe = OpenOptions::new().write(true).open(to).unwrap();
@@ -189,7 +195,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        assert_eq!(read(&path, 100).unwrap(), b"a long text");
+        assert_eq!(read_pipe(open_any(&path).unwrap(), 100, 120 * second).unwrap(), b"a long text");
         writer.join().unwrap();
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::item::{Areas, Item, Truth};
-use stereod_core::calibration::format;
+use stereod_calibration::format;
 use stereod_core::picture::header;
 
 /// The data sets, for messages.

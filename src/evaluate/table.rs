@@ -9,7 +9,7 @@ use super::sparsification::Sparsification;
 use super::summary::Summary;
 use super::surfaces::Surfaces;
 use crate::measured::Measured;
-use stereod_core::text::on_one_line;
+use stereod_io::text::on_one_line;
 
 /// A column: its head, its map and figure, and its digits after the point.
 struct Column {

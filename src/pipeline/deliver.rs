@@ -5,11 +5,11 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::queue::LinkSender;
 use crate::telemetry::progress::Progress;
-use stereod_core::control::{Control, Shown};
 use stereod_core::frame::StereoPair;
-use stereod_core::playback::Move;
-use stereod_core::queue::LinkSender;
+use stereod_io::control::{Control, Shown};
+use stereod_io::playback::Move;
 use stereod_io::source::pairing::pace::Pacer;
 use stereod_io::source::{Place, Source, SourceCounts, SourceInfo};
 

@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::queue::{LinkReceiver, LinkSender};
 use crate::telemetry::progress::Progress;
-use stereod_core::control::Switch;
 use stereod_core::engine::Engine;
 use stereod_core::engine::cpu::TURN;
 use stereod_core::frame::{Matched, StereoPair};
-use stereod_core::queue::{LinkReceiver, LinkSender};
 use stereod_core::thread::locked;
+use stereod_io::control::Switch;
 
 /// A matched pair on its way to a sink.
 #[derive(Clone)]

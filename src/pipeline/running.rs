@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 
 use crate::telemetry::progress::Progress;
-use stereod_core::control::Control;
 use stereod_core::thread;
+use stereod_io::control::Control;
 use stereod_io::sink::Losses;
 use stereod_io::source::SourceCounts;
 

@@ -14,7 +14,7 @@ use super::forks::held_off;
 use super::parameters::{argument, optional};
 use super::waiting::interruptible;
 use crate::raised;
-use stereod_core::calibration::{Camera, Lens, Rectification};
+use stereod_calibration::{Camera, Lens, Rectification};
 use stereod_core::frame::StereoGeometry;
 use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
 
@@ -39,7 +39,8 @@ type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 
 impl Calibration {
     fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
-        let rectification = matcher::rectification(&calibration, alpha).map_err(raised)?;
+        let rectification =
+            stereod_calibration::rectification(&calibration, alpha).map_err(raised)?;
         Ok(Self { calibration, alpha, rectification, rectifier: OnceLock::new() })
     }
 
@@ -264,31 +265,39 @@ impl Calibration {
     /// Camera matrix (3, 3) of the left camera.
     #[getter(K1)]
     fn k1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        camera_matrix(py, &matcher::cameras(&self.calibration).left)
+        camera_matrix(py, &stereod_calibration::cameras(&self.calibration).left)
     }
 
     /// Distortion coefficients (1, N) of the left camera: four of a fisheye lens, otherwise 14 in OpenCV's order.
     #[getter(D1)]
     fn d1(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        distortion(py, &matcher::cameras(&self.calibration).left)
+        distortion(py, &stereod_calibration::cameras(&self.calibration).left)
     }
 
     /// Camera matrix (3, 3) of the right camera.
     #[getter(K2)]
     fn k2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        camera_matrix(py, &matcher::cameras(&self.calibration).right)
+        camera_matrix(py, &stereod_calibration::cameras(&self.calibration).right)
     }
 
     /// Distortion coefficients (1, N) of the right camera, as `D1`.
     #[getter(D2)]
     fn d2(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        distortion(py, &matcher::cameras(&self.calibration).right)
+        distortion(py, &stereod_calibration::cameras(&self.calibration).right)
     }
 
     /// Rotation (3, 3) from the left camera's frame to the right one's.
     #[getter(R)]
     fn r(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
-        array2(py, matcher::cameras(&self.calibration).rotation.transpose().as_slice().to_vec(), 3)
+        array2(
+            py,
+            stereod_calibration::cameras(&self.calibration)
+                .rotation
+                .transpose()
+                .as_slice()
+                .to_vec(),
+            3,
+        )
     }
 
     /// Translation (3, 1) in metres: the left camera's centre in the right one's frame.
@@ -296,7 +305,11 @@ impl Calibration {
     fn t(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
         array2(
             py,
-            matcher::cameras(&self.calibration).translation.transpose().as_slice().to_vec(),
+            stereod_calibration::cameras(&self.calibration)
+                .translation
+                .transpose()
+                .as_slice()
+                .to_vec(),
             1,
         )
     }

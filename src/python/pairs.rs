@@ -78,9 +78,9 @@ mod reading {
 
     use super::Pair;
     use crate::arrays::array2;
-    use stereod_core::control::Switch;
     use stereod_core::frame::{Image, StereoPair};
     use stereod_core::thread::locked;
+    use stereod_io::control::Switch;
     use stereod_io::source::gst::{self, GstOptions};
     use stereod_io::source::spec::SourceSpec;
 

@@ -25,11 +25,11 @@ use ros2_client::{
 use super::Encoded;
 use super::services::{Response, SetBool, Trigger, answer, fitting, receive, respond, serve};
 use crate::viewer::{Ask, Knob, KnobKind, RequestId, Tuned, Typed, Viewer, ViewerId};
-use stereod_core::control::{Control, Switch};
 use stereod_core::files;
 use stereod_core::frame::Matched;
 use stereod_core::picture::png;
 use stereod_core::thread::{self, locked};
+use stereod_io::control::{Control, Switch};
 use stereod_io::ros2::dds::PacketLoss;
 use stereod_io::sink::messages::{Diagnosis, diagnostics, stamp};
 use stereod_io::sink::still::Still;

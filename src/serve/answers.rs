@@ -22,7 +22,7 @@ use super::metrics::{Process, text};
 use super::runs::{Place, Run, Runs};
 use super::wire::{Body, Peer};
 use crate::keys;
-use stereod_core::text::on_one_line;
+use stereod_io::text::on_one_line;
 
 /// The text format that Prometheus, Grafana Agent, VictoriaMetrics and others read.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -205,7 +205,7 @@ fn idle_connections_keep_nobody_out() {
     let server = start(Fixed(Ok("fine".into())));
     let connect = || {
         let stream = TcpStream::connect(server.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         stream
     };
     let mut silent: Vec<_> = (0..32).map(|_| connect()).collect();

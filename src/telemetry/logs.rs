@@ -18,9 +18,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use super::stderr::Stderr;
+use crate::telemetry::warnings;
 use stereod_core::redact::redact;
-use stereod_core::text::on_one_line;
-use stereod_core::warnings;
+use stereod_io::text::on_one_line;
 
 /// Verbosity on the command line, relative to the configured filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

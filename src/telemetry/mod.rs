@@ -4,3 +4,4 @@ pub mod logs;
 pub mod progress;
 pub mod stderr;
 pub mod temporal;
+pub mod warnings;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressDrawTarget;
 
-use stereod_core::text::on_one_line;
 use stereod_core::thread::locked;
+use stereod_io::text::on_one_line;
 
 /// Largest number of bytes that wait to be written.
 const ROOM: usize = 256 << 10;

@@ -12,9 +12,9 @@ pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
 
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};
-use stereod_core::camera::CameraReport;
-use stereod_core::control::Control;
 use stereod_core::frame::Matched;
+use stereod_io::camera::CameraReport;
+use stereod_io::control::Control;
 use stereod_io::sink::Sink;
 
 /// A window; there is none.

@@ -30,10 +30,10 @@ use super::screen::Drawn;
 use crate::keys::{self, Action, On};
 use crate::status::RunStatus;
 use comparing::{Comparison, InEffect};
-use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_core::thread;
+use stereod_io::control::Control;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::Colouring;
 

@@ -20,10 +20,10 @@ use super::remote::{Remote, Wake};
 use super::scene::{Limits, Scene};
 use super::screen::Drawn;
 use super::style::{BRIGHT, DIM, Line, MARGIN, PANEL, panel};
-use stereod_core::calibration::solve::Coverage;
-use stereod_core::control::Switch;
+use stereod_calibration::solve::Coverage;
 use stereod_core::frame::{Image, StereoPair};
 use stereod_core::thread::locked;
+use stereod_io::control::Switch;
 use stereod_io::sink::colour::ColourMap;
 
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::viewer::Tuning;
-use stereod_core::camera::CameraInput;
 use stereod_core::frame::{DisparityRange, Matched};
 use stereod_core::picture::cloud::CloudOptions;
+use stereod_io::camera::CameraInput;
 use stereod_io::sink::colour::{ColourMap, ColourRange};
 
 /// Times of a recording that the window can move through.

@@ -10,9 +10,9 @@ use super::options::Timing;
 use super::xlib;
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};
-use stereod_core::camera::CameraReport;
 use stereod_core::frame::Matched;
 use stereod_core::thread::locked;
+use stereod_io::camera::CameraReport;
 
 /// Message to the event loop from other threads.
 #[derive(Debug)]

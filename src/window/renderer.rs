@@ -224,7 +224,7 @@ fn set_part(pass: &mut wgpu::RenderPass<'_>, pane: &Pane, left: u32, right: u32)
 mod tests {
     use std::path::Path;
 
-    /// Every file of shaders/, also one that nothing includes. Those of the matcher are parts (`tests/wgpu_parity.rs`).
+    /// Every file of shaders/, also one that nothing includes. Those of the matcher are parts (`src/core/tests/wgpu_parity.rs`).
     #[test]
     fn every_shader_is_valid() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");

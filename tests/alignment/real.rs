@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use stereod::observe::alignment::{Event, Monitor};
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::format;
-use stereod_core::control::Switch;
+use stereod_calibration::format;
 use stereod_core::frame::{Image, StereoPair};
+use stereod_io::control::Switch;
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 use stereod_io::source::gst::{self, GstOptions};
 use stereod_io::source::spec::SourceSpec;
@@ -132,7 +131,7 @@ fn rectified_recordings_are_told_to_be_good_once() {
 fn a_good_but_imperfect_calibration_is_no_alarm() {
     let Some(folder) = data("oakd_patio") else { return };
     let rig = format::read(&[folder.join("calib.json")]).unwrap().calibration;
-    let rectifier = Rectifier::new(&rig, None).unwrap();
+    let rectifier = rig.rectifier(None).unwrap();
     let pairs = frames(&two(&folder), |number| number < 75 || number % 16 == 0);
     for step in [2, 8] {
         let mut monitor = Monitor::new(Limits { calibrated: true, ..Limits::default() });

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use image::{DynamicImage, ImageFormat};
 use stereod::settings::Layers;
-use stereod_core::calibration::format::{self, Format, ReadOptions};
-use stereod_core::control::Switch;
+use stereod_calibration::format::{self, Format, ReadOptions};
 use stereod_core::memory::Budget;
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::still::{read_colours, read_still};
 use stereod_core::picture::tone::Tone;
 use stereod_io::container::{Stated, refusal};
+use stereod_io::control::Switch;
 use stereod_io::sink::video::read_recording_tags;
 use stereod_io::source::gst::{self, GstOptions};
 use stereod_io::source::spec::SourceSpec;
@@ -208,7 +208,7 @@ fn damaged_calibrations_are_refused_or_read() {
                 // Every calibration that can be read can also be printed.
                 format::render(&loaded.calibration, &loaded.report, Format::Own)?;
                 let _ = loaded.calibration.rectified(None);
-                Ok::<_, stereod_core::calibration::CalibrationError>(())
+                Ok::<_, stereod_calibration::CalibrationError>(())
             });
             match outcome {
                 Ok(()) => read += 1,

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::outcome::{ended, outcome};
+use crate::common::outcome::{ended, outcome, wait_until};
 use crate::common::program;
 use crate::common::video_file::write_video;
 use stereod_core::frame::StereoPair;

@@ -31,7 +31,7 @@ UNKNOWN = -32768
 # Records the messages both ways, before the page's own script runs. Fields of `altered`, by type of
 # message, replace those that the page gets, for states that are hard to bring about.
 SPY = """
-window.spied = {sent: [], frames: [], texts: []};
+window.spied = {sent: [], frames: [], texts: [], still: 0};
 window.altered = {};
 window.opened = 0;
 const Plain = window.WebSocket;
@@ -41,10 +41,13 @@ window.WebSocket = class extends Plain {
     super.onmessage = (event) => {
       if (typeof event.data !== "string") {
         window.spied.frames = [...window.spied.frames.slice(-3), event.data];
+        window.spied.still = 0;
         return handler(event);
       }
       const message = JSON.parse(event.data);
       window.spied.texts.push(message);
+      // States during a pause after the last image.
+      if (message.type === "status") window.spied.still = message.paused ? window.spied.still + 1 : 0;
       return handler({data: JSON.stringify({...message, ...window.altered[message.type]})});
     };
   }
@@ -99,7 +102,7 @@ class Program:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -154,7 +157,7 @@ def open_page(browser):
         contexts.append(context)
         allowed.extend(allow)
         page = context.new_page()
-        page.set_default_timeout(15000)
+        page.set_default_timeout(60000)
         # Full size, whatever the speed of this machine, unless a test chooses another.
         page.add_init_script("localStorage.getItem('stereod.size') || localStorage.setItem('stereod.size', 'full');")
         page.add_init_script(SPY + script)

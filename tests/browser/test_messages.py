@@ -168,7 +168,7 @@ def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
     program = run("--pictures", "out", *CAMERAS)
     address = f"ws://127.0.0.1:{program.port}/foxglove?token={program.token}"
     script = Path(__file__).with_name("foxglove.mjs")
-    client = subprocess.run(["node", script, address, "14"], capture_output=True, text=True, timeout=60)
+    client = subprocess.run(["node", script, address, "14"], capture_output=True, text=True, timeout=120)
     assert client.returncode == 0, client.stdout[-3000:] + client.stderr
     lines = [json.loads(line) for line in client.stdout.splitlines()]
     program.stop()

@@ -14,6 +14,7 @@ import link
 import pytest
 from conftest import FILES, HEIGHT, LOCAL, UNKNOWN, WIDTH, frames, sent, texts, until, wait_for_frame
 from PIL import Image
+from playwright.sync_api import Error
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 # Chromium logs refused connections, which some tests provoke.
@@ -38,16 +39,12 @@ def seq(page):
 
 
 def settled(page):
-    """Returns header, disparity and confidence of the frame on the screen, once no other one comes."""
+    """Returns header, disparity and confidence of the frame on the screen, once the run is paused and none is on its way:
+    none came between two states, which are sent in their order."""
     def last():
         got = frames(page)[-1]
-        return got if got[0]["seq"] == seq(page) else None
-    before = None
-    while (now := until(last))[0]["seq"] != before:
-        before = now[0]["seq"]
-        # Pairs that were on their way when the run was paused take less than a second.
-        page.wait_for_timeout(700)
-    return now
+        return got if page.evaluate("window.spied.still") > 1 and got[0]["seq"] == seq(page) else None
+    return until(last)
 
 
 def pause(page):
@@ -565,26 +562,31 @@ def test_the_recording_is_switched(run, open_page):
     page.get_by_role("button", name="Record", exact=True).wait_for()
     until(lambda: not texts(page, "status")[-1]["recording"]["on"])
     # The pairs on their way are still written.
-    before, first = settled_count(count), seq(page)
+    before, first = settled_count(page, count), seq(page)
     until(lambda: seq(page) > first + 20)
     assert count() == before
     # One key asks; the second one within a few seconds acts.
     page.keyboard.press("r")
     assert "again" in page.locator("#note").inner_text() and not sent(page, "record")[1:]
-    page.keyboard.press("r")
+    press_until(page, "r", lambda: sent(page, "record")[1:])
     until(lambda: count() > before)
 
 
-def settled_count(count):
-    """The number once it has stayed the same for half a second."""
-    now, since = count(), time.monotonic()
+def settled_count(page, count):
+    """The number once it has stayed the same while twenty images came."""
+    now, first = count(), seq(page)
     def same():
-        nonlocal now, since
+        nonlocal now, first
         if count() != now:
-            now, since = count(), time.monotonic()
-        return time.monotonic() > since + 0.5
+            now, first = count(), seq(page)
+        return seq(page) > first + 20
     until(same)
     return now
+
+
+def press_until(page, key, condition):
+    """Presses a key that asks first, and acts the second time unless that comes too late."""
+    until(lambda: condition() or page.keyboard.press(key))
 
 
 def test_the_button_of_the_recording(program, open_page):
@@ -605,8 +607,7 @@ def test_the_button_of_the_recording(program, open_page):
     alter({"on": False, "outputs": ["recording out.mkv"]})
     until(lambda: button.get_attribute("aria-pressed") == "false")
     assert button.inner_text() == "Record" and dot() == "none"
-    page.keyboard.press("r")
-    page.keyboard.press("r")
+    press_until(page, "r", lambda: sent(page, "record")[1:])
     assert sent(page, "record")[-1] == {"type": "record", "on": True}
 
     looker = open_page(program.base, script="window.altered.status = {recording: {on: true, outputs: ['x']}};")
@@ -623,19 +624,19 @@ def test_reconnects_after_a_restart(run, open_page):
     token = (program.folder / "token").read_text().strip()
     page = open_page(program.base + "?token=" + token, allow=REFUSED)
     assert "token" not in page.url
-    until(lambda: seq(page) > 60)
     program.stop()
     until(lambda: "Connection lost" in page.locator("#state").inner_text())
+    before = len(texts(page, "hello"))
     # With the same token the page goes on by itself.
     again = run(keep, port=program.port)
-    until(lambda: page.locator("#state").inner_text() == "Live" and seq(page) < 60, 30)
+    until(lambda: page.locator("#state").inner_text() == "Live" and len(texts(page, "hello")) > before)
     page.reload()
     wait_for_frame(page)
     assert page.locator("#pause").is_visible()
     again.stop()
     # A new token is asked for.
     other = run(port=program.port)
-    until(lambda: page.locator("#state").inner_text() == "Token refused", 30)
+    until(lambda: page.locator("#state").inner_text() == "Token refused")
     page.fill("#token", other.token)
     page.keyboard.press("Enter")
     until(lambda: page.locator("#state").inner_text() == "Live")
@@ -765,12 +766,17 @@ def test_viewers_are_listed_and_closed(program, open_page):
 
 
 def test_the_end_of_a_recording_is_told(run, open_page):
-    program = run(frames=90)
-    page = open_page(program.url)
+    for count in (90, 900):
+        program = run(frames=count)
+        try:
+            page = open_page(program.url, allow=REFUSED)
+            break
+        except (Error, pytest.fail.Exception):  # On a slow machine three seconds are over before the page is there.
+            pass
     until(lambda: page.locator("#state").inner_text() == "Ended", 120)
-    words = "The run has ended after 90 pairs. This page does not connect again by itself."
+    words = f"The run has ended after {count} pairs. This page does not connect again by itself."
     until(lambda: banners(page) == [words])
-    assert page.locator("#retry").is_visible() and program.process.wait(20) == 0
+    assert page.locator("#retry").is_visible() and program.process.wait(60) == 0
     connections = lambda: page.evaluate("window.opened")
     before = connections()
     page.wait_for_timeout(3000)
@@ -811,7 +817,7 @@ def test_a_proxy_of_the_documentation_works_on_any_port(run, open_page, tmp_path
         assert heard == 1006
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_a_page_of_another_site_cannot_show_a_snapshot(program, open_page):
@@ -941,7 +947,7 @@ def test_stalled_clients_cost_only_their_own_frames(program, open_page):
     memory = program.memory()
     page.wait_for_timeout(1000 * STALL_S)
     full = len(sent(page, "ack"))
-    until(lambda: len(sent(page, "ack")) > full + 20, 30)
+    until(lambda: len(sent(page, "ack")) > full + 20)
     grown = program.memory() - memory
     print(f"{grown:+.1f} MiB next to 3 stalled clients for {STALL_S:.0f} s")
     assert grown < 8
@@ -950,7 +956,7 @@ def test_stalled_clients_cost_only_their_own_frames(program, open_page):
 
 
 def test_the_policy_is_sent(program):
-    connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", program.port, timeout=60)
     connection.request("GET", "/")
     policy = connection.getresponse().headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy

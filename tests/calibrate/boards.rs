@@ -1,7 +1,7 @@
 //! Printed boards are to scale, and are found in what is printed.
 
-use stereod::board::detect::Detector;
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
+use stereod_calibration::board::detect::Detector;
 use stereod_core::frame::Image;
 
 use super::*;
@@ -90,7 +90,9 @@ fn check(pattern: &str, square_mm: f64, page: &str, expected: (f64, f64)) {
             (size.0 - expected.0).abs() < 0.01 && (size.1 - expected.1).abs() < 0.01,
             "{size:?}"
         );
-        let board = Board::new(stereod::board::pattern(pattern).unwrap(), square_mm / 1e3).unwrap();
+        let board =
+            Board::new(stereod_calibration::board::pattern(pattern).unwrap(), square_mm / 1e3)
+                .unwrap();
         let seen = Detector::new(board).detect(&draw(&drawing)).unwrap();
         assert_eq!(seen.corners.len(), board.count(), "{pattern}");
         let first = seen.corners[0];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
 use stereod_core::frame::Image;
 
 use super::scene::{Eye, Painter, Stand, copy, eyes, save, small_eyes, stands};
@@ -37,7 +37,8 @@ fn check(found: &Value, eyes: &[Eye; 2], part: f64) {
 #[test]
 fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("charuco:11x8").unwrap(), 0.045).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("charuco:11x8").unwrap(), 0.045).unwrap();
     let eyes = eyes();
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
@@ -66,7 +67,9 @@ fn charuco_boards_that_leave_the_picture_give_the_cameras_back() {
 #[test]
 fn an_aprilgrid_gives_unlike_cameras_back() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("aprilgrid:6x5:0.25").unwrap(), 0.064).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("aprilgrid:6x5:0.25").unwrap(), 0.064)
+            .unwrap();
     let ([left, _], [_, right]) = (eyes(), small_eyes());
     let eyes = [left, right];
     let [left, right] = painters(&board, &eyes);
@@ -118,7 +121,8 @@ pub fn write_videos(folder: &Path, path: &[Stand], eyes: &[Eye; 2], board: &Boar
 #[test]
 fn still_and_different_pairs_of_a_video_are_chosen() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let eyes = small_eyes();
     write_videos(folder.path(), &motion(&stands(), 8), &eyes, &board);
     let arguments =
@@ -146,7 +150,8 @@ fn still_and_different_pairs_of_a_video_are_chosen() {
 #[test]
 fn numbered_pictures_as_a_stream_may_be_anywhere() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let eyes = small_eyes();
     let [left, right] = painters(&board, &eyes);
     for (i, stand) in stands().iter().enumerate() {
@@ -169,7 +174,8 @@ fn numbered_pictures_as_a_stream_may_be_anywhere() {
 #[test]
 fn a_person_without_a_window_is_told_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let painters = painters(&board, &small_eyes());
     for (painter, name) in painters.iter().zip(["l.png", "r.png"]) {
         save(&painter.paint(&stands()[4]), &folder.path().join(name));

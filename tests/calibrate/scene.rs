@@ -1,7 +1,7 @@
 //! A rendered board before two known cameras, whose parameters `stereod calibrate` must recover.
 
 use nalgebra::{Matrix3, Rotation3, Vector3};
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
 use stereod_core::frame::Image;
 
 /// Samples along each side of a pixel.
@@ -122,7 +122,7 @@ impl Painter {
         let (board_width, board_height) = board.size_m();
         let print_size = (at(board_width), at(board_height));
         let mut print = vec![255; print_size.0 * print_size.1];
-        for ink in stereod::board::ink(board) {
+        for ink in stereod_calibration::board::ink(board) {
             for y in at(ink.y)..at(ink.y + ink.height) {
                 print[y * print_size.0..][at(ink.x)..at(ink.x + ink.width)].fill(0);
             }

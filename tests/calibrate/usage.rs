@@ -1,6 +1,6 @@
 //! Wrong usage gives a message with the correct usage.
 
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
 
 use super::scene::{Painter, save, small_eyes, stands};
 use super::*;
@@ -81,7 +81,8 @@ fn pictures_without_a_board_say_so() {
 #[test]
 fn what_is_bad_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let [left, _] = &small_eyes();
     let painter = Painter::new(left, &board);
     for (i, stand) in stands().iter().take(10).enumerate() {
@@ -112,7 +113,8 @@ fn what_is_bad_is_not_written() {
 #[test]
 fn too_few_pairs_say_how_many_are_needed() {
     let folder = tempfile::tempdir().unwrap();
-    let board = Board::new(stereod::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
+    let board =
+        Board::new(stereod_calibration::board::pattern("chessboard:8x5").unwrap(), 0.04).unwrap();
     let painters = small_eyes().map(|eye| Painter::new(&eye, &board));
     let [left, right] = painters.each_ref().map(|painter| painter.paint(&stands()[0]));
     let both = stereod_core::frame::Image::from_fn(960, 360, |x, y| {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use nalgebra::Matrix3;
 use serde_json::Value;
-use stereod_core::calibration::format::{self, Format, Loaded, ReadOptions, Report};
-use stereod_core::calibration::{Lens, StereoCalibration};
+use stereod_calibration::format::{self, Format, Loaded, ReadOptions, Report};
+use stereod_calibration::{Lens, StereoCalibration};
 
 use crate::common::data::data;
 use crate::common::outcome::outcome;

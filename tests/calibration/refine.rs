@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use nalgebra::{Rotation3, Vector3};
-use stereod_core::calibration::format::{self, Format, Report};
-use stereod_core::calibration::{Rectifier, StereoCalibration};
+use stereod_calibration::StereoCalibration;
+use stereod_calibration::format::{self, Format, Report};
 
 use super::*;
 use crate::common::outcome::{ended, outcome_of, wait_until};
@@ -73,8 +73,7 @@ fn a_bumped_camera_is_turned_back() {
         );
         assert!(said.contains("pitch: ") && !said.contains("not determined"), "{said}");
         // Both show nearly the same.
-        let focal =
-            |rig: &StereoCalibration| Rectifier::new(rig, None).unwrap().geometry().focal_px;
+        let focal = |rig: &StereoCalibration| rig.rectifier(None).unwrap().geometry().focal_px;
         assert!((focal(&best) - focal(&again)).abs() < 2.0, "{name}");
     }
 }

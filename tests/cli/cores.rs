@@ -1,7 +1,7 @@
 //! Cores and niceness of the CPU engine, as the whole program sets them.
 
 use super::{prints, refuses};
-use crate::common::outcome::outcome;
+use crate::common::outcome::{outcome, wait_until};
 use crate::common::program::stereod;
 
 const SMALL: [&str; 9] =
@@ -66,7 +66,6 @@ fn threads(process: u32) -> Vec<(String, i32, String)> {
 #[test]
 fn only_the_threads_that_match_are_held_to_cores() {
     use std::process::Stdio;
-    use std::time::{Duration, Instant};
 
     let (_, own, all) = threads(std::process::id()).remove(0);
     let core = all.rsplit([',', '-']).next().unwrap().to_owned();
@@ -75,18 +74,13 @@ fn only_the_threads_that_match_are_held_to_cores() {
     let run = ["run", "--demo", "--headless", "--engine", "cpu", "--set", "demo.frames=0"];
     let mut command = stereod(&[&run[..], &wishes].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let found = loop {
-        let found = threads(child.id());
+    let mut found = Vec::new();
+    wait_until("all threads", || {
+        found = threads(child.id());
         // Threads name themselves when they begin.
         let named = |name: &str| found.iter().filter(|thread| thread.0.starts_with(name)).count();
-        let complete = ["source", "matcher"].iter().all(|name| named(name) == 1);
-        let complete = complete && named("match-") == 3;
-        if complete || Instant::now() > deadline {
-            break found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        ["source", "matcher"].iter().all(|name| named(name) == 1) && named("match-") == 3
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let (matching, others): (Vec<_>, Vec<_>) =

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use image::{Rgba, RgbaImage};
 
-/// Timeout of every step; lavapipe on a busy machine is slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use super::outcome::{LIMIT, Patience};
 
 /// A virtual X screen, which closes when dropped.
 pub struct X {
@@ -68,9 +67,9 @@ impl X {
 
     /// Waits until the screen satisfies the condition.
     pub fn wait_for(&self, what: &str, is_so: impl Fn(&RgbaImage) -> bool) {
-        let start = Instant::now();
+        let mut patience = Patience::begin();
         while !is_so(&self.screen()) {
-            if start.elapsed() > PATIENCE {
+            if patience.is_over() {
                 let kept = std::env::temp_dir().join("stereod-window-test-failed.png");
                 let _ = self.screen().save(&kept);
                 panic!("never on the screen: {what}; see {}", kept.display());
@@ -104,6 +103,22 @@ impl X {
         self.xdotool(&["key", key]);
     }
 
+    /// Presses a key twice, as some questions want it, until `is_so`: on a slow machine the second time may come when
+    /// the question is too old. The window may close meanwhile.
+    pub fn confirm(&self, window: &str, key: &str, mut is_so: impl FnMut() -> bool) {
+        let mut patience = Patience::begin();
+        while !is_so() {
+            assert!(!patience.is_over(), "{key} does nothing");
+            for _ in 0..2 {
+                let _ = self.command(&["windowfocus", window, "key", key]).output();
+            }
+            let asked = Instant::now();
+            while !is_so() && asked.elapsed() < Duration::from_secs(5) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
     /// Moves the mouse to a place in the window.
     pub fn mouse(&self, window: &str, (x, y): (u32, u32)) {
         let place = [x.to_string(), y.to_string()];
@@ -132,21 +147,22 @@ impl X {
     /// Runs an xdotool command and repeats it if it fails: a window that was just opened does not
     /// accept everything yet (X answers BadMatch). A failed attempt presses no key.
     fn xdotool(&self, arguments: &[&str]) -> String {
-        let start = Instant::now();
+        let mut patience = Patience::begin();
         loop {
-            let output = Command::new("timeout")
-                .arg(PATIENCE.as_secs().to_string())
-                .arg("xdotool")
-                .args(arguments)
-                .env("DISPLAY", &self.display)
-                .output()
-                .unwrap();
+            let output = self.command(arguments).output().unwrap();
             if output.status.success() {
                 return String::from_utf8(output.stdout).unwrap();
             }
-            assert!(start.elapsed() < PATIENCE, "xdotool {arguments:?}: {output:?}");
+            assert!(!patience.is_over(), "xdotool {arguments:?}: {output:?}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.arg(LIMIT.as_secs().to_string()).arg("xdotool").args(arguments);
+        command.env("DISPLAY", &self.display);
+        command
     }
 }
 

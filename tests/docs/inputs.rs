@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use stereod_core::calibration::board::Board;
+use stereod_calibration::board::Board;
 use stereod_core::frame::Image;
 
 use crate::calibrate::scene::{Painter, copy, save, small_eyes, stands};
@@ -21,7 +21,7 @@ const HELD: usize = 6;
 /// Writes the inputs into a folder: a chessboard in many poses before two cameras, as videos, images and a
 /// calibration.
 pub fn write_inputs(folder: &Path) {
-    let board = Board::new(stereod::board::pattern(BOARD).unwrap(), 0.036).unwrap();
+    let board = Board::new(stereod_calibration::board::pattern(BOARD).unwrap(), 0.036).unwrap();
     let [left, right] = small_eyes().map(|eye| Painter::new(&eye, &board));
     let pairs: Vec<[Image; 2]> =
         stands().iter().map(|stand| [left.paint(stand), right.paint(stand)]).collect();

@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gstreamer as gst;
 
-use crate::common::outcome::outcome;
+use crate::common::outcome::{Patience, outcome};
 use crate::common::program::stereod;
 use blocks::Block;
 
@@ -42,9 +42,6 @@ const SHOWN: [(&str, &str, &str); 15] = [
 /// Programs whose commands can be checked.
 const PROGRAMS: [&str; 7] =
     ["stereod", "cargo", "gst-launch-1.0", "ffprobe", "ffmpeg", "mkdir", "systemctl"];
-
-/// Time after which a command counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pairs that each run matches.
 const PAIRS: &str = "6";
@@ -136,11 +133,11 @@ impl Scratch {
         let file = File::create(&said).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file).stdin(Stdio::null());
         let mut child = command.current_dir(self.path()).spawn().map_err(|e| e.to_string())?;
-        let start = Instant::now();
+        let mut patience = Patience::begin();
         let status = loop {
             match child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if start.elapsed() > PATIENCE => {
+                None if patience.is_over() => {
                     child.kill().unwrap();
                     break child.wait().unwrap();
                 }

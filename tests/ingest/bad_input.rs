@@ -114,11 +114,8 @@ fn a_source_that_never_delivers_times_out() {
     let silent =
         "appsrc is-live=true caps=video/x-raw,format=GRAY8,width=8,height=8,framerate=1/1 ! queue";
     let options = GstOptions { patience: Duration::from_millis(300), ..GstOptions::default() };
-    let started = std::time::Instant::now();
     let error = open(&fragments(silent, silent), &options).err().unwrap();
     assert_says(&format!("{error:#}"), &["no picture came within 0.3 s"]);
-    // Not the 30 s of the default.
-    assert!(started.elapsed() < Duration::from_secs(20));
     // Stopping ends the wait.
     let options = super::options();
     options.stop.set(true);

@@ -9,20 +9,46 @@ mod sender_clocks;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
+use stereod_io::control::Switch;
 use stereod_io::source::gst::{GstOptions, open};
 use stereod_io::source::spec::SourceSpec;
 use stereod_io::source::{Source, SourceCounts};
 
+use crate::common::outcome::LIMIT;
 use crate::common::{numbered_videos, video_file};
 
-/// Options with a short timeout, for tests that fail.
+/// Options with a timeout, for tests that fail.
 fn options() -> GstOptions {
-    GstOptions { patience: Duration::from_secs(30), ..GstOptions::default() }
+    GstOptions { patience: LIMIT, ..GstOptions::default() }
+}
+
+/// Options with which whatever waits for a timeout hangs.
+fn endlessly_patient() -> GstOptions {
+    GstOptions { patience: 10 * LIMIT, ..GstOptions::default() }
+}
+
+/// Runs a source that must end by itself.
+fn run_to_its_end(
+    source: &mut dyn Source,
+    emit: &mut dyn FnMut(StereoPair, SourceCounts) -> ControlFlow<()>,
+) {
+    let (stop, (over, ended)) = (Switch::default(), channel::<()>());
+    std::thread::scope(|scope| {
+        let (stop, over) = (&stop, over);
+        scope.spawn(move || {
+            if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                stop.set(true);
+            }
+        });
+        source.run(stop, emit).unwrap();
+        drop(over);
+    });
+    assert!(!stop.is_set(), "it does not end");
 }
 
 fn two(left: impl AsRef<Path>, right: impl AsRef<Path>) -> SourceSpec {

@@ -6,15 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use stereod::Eye;
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::{StereoCalibration, format};
-use stereod_core::control::Switch;
+use stereod_calibration::{StereoCalibration, format};
 use stereod_core::frame::{Image, StereoPair};
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::png::{encode_grey, encode_rgb};
 use stereod_core::picture::still::{read_colours, read_still};
 use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pool;
+use stereod_core::rectify::Rectifier;
+use stereod_io::control::Switch;
 use stereod_io::ebml::read_tags;
 use stereod_io::labels::Labels;
 use stereod_io::sink::video::{RectifiedVideo, RectifiedVideoOptions, read_recording_tags};
@@ -54,7 +54,7 @@ impl Bench {
     }
 
     fn rectifier(&self, alpha: Option<f64>) -> Rectifier {
-        Rectifier::new(&self.rig, alpha).unwrap()
+        self.rig.rectifier(alpha).unwrap()
     }
 
     /// Exit status, standard output and standard error of `stereod rectify ARGUMENTS`.
@@ -349,7 +349,7 @@ fn unlike_cameras_are_brought_to_one_size() {
     fs::write(bench.path("unlike.json"), unlike_rig()).unwrap();
     let rig = format::read(&[bench.path("unlike.json")]).unwrap().calibration;
     assert_eq!((rig.right.width, rig.right.height), (72, 50));
-    let rectifier = Rectifier::new(&rig, None).unwrap();
+    let rectifier = rig.rectifier(None).unwrap();
     let left = raw(Eye::Left, 0);
     let right = Image::from_fn(72, 50, |x, y| (2 * x + 5 * y + x * y / 9) as u8);
     bench.write_grey("l.png", &left);

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use nalgebra::Matrix3x4;
 use stereod::Eye;
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::{StereoCalibration, format};
-use stereod_core::control::Switch;
+use stereod_calibration::{StereoCalibration, format};
 use stereod_core::frame::{Image, StereoPair};
 use stereod_core::picture::still::read_still;
 use stereod_core::picture::tone::Tone;
+use stereod_core::rectify::Rectifier;
+use stereod_io::control::Switch;
 use stereod_io::source::gst::{GstOptions, open};
 use stereod_io::source::spec::SourceSpec;
 
@@ -62,7 +62,7 @@ fn check(name: &str, ours: &Image, theirs: &Image, most: f64) {
 fn euroc_pictures_are_those_of_opencv() {
     let Some(folder) = data("euroc_v1_01") else { return };
     let calibration = calibration(&folder, &["left.yaml", "right.yaml"]);
-    let rectifier = Rectifier::new(&calibration, None).unwrap();
+    let rectifier = calibration.rectifier(None).unwrap();
     for number in (0..6).map(|i| 16 * i) {
         for (eye, camera) in [(Eye::Left, "cam0"), (Eye::Right, "cam1")] {
             let name = format!("png/{camera}/{number:06}.png");
@@ -106,7 +106,7 @@ const OAKD_RIGHT: [[u8; 16]; 10] = [
 fn oak_d_pictures_are_those_of_opencv() {
     let Some(folder) = data("oakd_patio") else { return };
     let calibration = calibration(&folder, &["stereo_opencv.json"]);
-    let rectifier = Rectifier::new(&calibration, None).unwrap();
+    let rectifier = calibration.rectifier(None).unwrap();
     let raw = frame(&folder.join("left.mp4"), &folder.join("right.mp4"), 70);
     let [left, right] = rectifier.rectify_pair(&raw);
     for (eye, ours, theirs) in [(Eye::Left, &left, OAKD_LEFT), (Eye::Right, &right, OAKD_RIGHT)] {
@@ -173,7 +173,7 @@ fn euroc_rotations_are_those_of_the_files() {
 #[test]
 fn rectified_rows_correspond() {
     let Some(folder) = data("euroc_v1_01") else { return };
-    let rectifier = Rectifier::new(&calibration(&folder, &["kalibr_camchain.yaml"]), None).unwrap();
+    let rectifier = calibration(&folder, &["kalibr_camchain.yaml"]).rectifier(None).unwrap();
     let read = |camera: &str| {
         read_still(&folder.join("png").join(camera).join("000000.png"), Tone::default()).unwrap()
     };

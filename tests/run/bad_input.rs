@@ -163,9 +163,7 @@ fn video_that_gstreamer_cannot_decode_is_refused_with_the_cure() {
     ];
     for (folder, [left, right], words) in cases {
         let Some(folder) = crate::common::data::data(folder) else { return };
-        let begun = std::time::Instant::now();
         fails(&folder, &["run", "--left", left, "--right", right, "--headless"], 1, &words);
-        assert!(begun.elapsed() < Duration::from_secs(30), "{left}: {:?}", begun.elapsed());
     }
 }
 

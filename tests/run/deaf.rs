@@ -4,12 +4,9 @@
 use std::fs::{self, File};
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
-use std::time::Instant;
 
+use super::manager::Manager;
 use super::*;
-
-/// Timeout of a stop, in seconds; a limit for hangs, not a measure of speed.
-const STOP: u64 = 60;
 
 /// A writer that fails or is blocked, and the handle that must be kept open for it.
 fn dead_ends() -> Vec<(&'static str, Stdio, Option<PipeReader>)> {
@@ -38,22 +35,6 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Waits for the exit status.
-fn ended(child: &mut Child, what: &str) -> Option<i32> {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        if begun.elapsed() > Duration::from_secs(STOP) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("{what}: it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
                     video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
 
@@ -70,8 +51,10 @@ fn a_run_that_nobody_hears_is_reloaded_and_stopped_and_finishes_its_files() {
     for (what, stderr, kept) in dead_ends() {
         let folder = tempfile::tempdir().unwrap();
         configure(folder.path(), 20);
+        let manager = Manager::bind(folder.path());
         let arguments = ["run", "--headless", "--config", "rig.toml", "--stats", "s.json"];
         let mut child = stereod(folder.path(), &arguments)
+            .env("NOTIFY_SOCKET", &manager.socket)
             .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()
@@ -82,15 +65,18 @@ fn a_run_that_nobody_hears_is_reloaded_and_stopped_and_finishes_its_files() {
         for p1 in [21, 22] {
             configure(folder.path(), p1);
             signal(&child, libc::SIGHUP);
+            manager.listen_for("RELOADING=1");
+            manager.listen_for("READY=1");
+            manager.wait_for_pairs();
             let before = length();
             wait_until("the recording grows on", || length() > before + 20_000);
         }
         signal(&child, libc::SIGTERM);
-        assert_eq!(ended(&mut child, what), Some(0), "{what}");
+        assert_eq!(ended_with(&mut child).code(), Some(0), "{what}");
         drop(kept);
         let statistics = fs::read(folder.path().join("s.json")).unwrap();
         let statistics: Value = serde_json::from_slice(&statistics).unwrap();
-        assert!(statistics["retuned"].as_u64() >= Some(1), "{what}: {statistics}");
+        assert_eq!(statistics["retuned"], 2, "{what}: {statistics}");
         let frames = recorded(&folder.path().join("o.mkv")).len();
         assert_eq!(statistics["recorded"], frames, "{what}");
         let player = player::Player::open(&folder.path().join("o.mkv"), player::RECORDING);
@@ -119,7 +105,7 @@ fn a_command_that_nobody_hears_does_its_work_and_keeps_its_status() {
                 .stderr(stderr)
                 .spawn()
                 .unwrap();
-            assert_eq!(ended(&mut child, what), Some(status), "{what}: {arguments:?}");
+            assert_eq!(ended_with(&mut child).code(), Some(status), "{what}: {arguments:?}");
             assert_eq!(output.exists(), status == 0, "{what}: {arguments:?}");
         }
     }
@@ -140,7 +126,7 @@ fn two_signals_are_never_needed_to_end_what_nobody_reads() {
     wait_until("the recording grows", || fs::metadata(&file).is_ok_and(|f| f.len() > 20_000));
     signal(&child, libc::SIGINT);
     // The statistics could not be delivered.
-    assert_eq!(ended(&mut child, "nobody reads"), Some(1));
+    assert_eq!(ended_with(&mut child).code(), Some(1));
     assert!(recorded(&file).len() > 3);
 }
 
@@ -169,7 +155,7 @@ fn a_configuration_that_has_become_a_pipe_holds_nothing_up() {
     wait_until("the pipe is given up", || said("did not come to an end within 5 s"));
     signal(&child, libc::SIGHUP);
     signal(&child, libc::SIGINT);
-    assert_eq!(ended(&mut child, "the configuration is a pipe"), Some(0));
+    assert_eq!(ended_with(&mut child).code(), Some(0));
     assert!(said("the configuration stays as it was: the configuration file rig.toml"));
 }
 
@@ -208,7 +194,7 @@ fn pipes_without_a_writer_are_errors() {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let status = ended(&mut child, &arguments.join(" "));
+        let status = ended_with(&mut child).code();
         let said = fs::read_to_string(&log).unwrap();
         assert!(matches!(status, Some(1 | 2)), "{arguments:?}: {status:?} {said}");
         assert!(
@@ -275,7 +261,14 @@ fn a_service_manager_that_does_not_read_holds_nothing_up() {
     let file = folder.path().join("o.mkv");
     wait_until("the recording grows", || fs::metadata(&file).is_ok_and(|f| f.len() > 20_000));
     signal(&child, libc::SIGTERM);
-    assert_eq!(ended(&mut child, "a deaf manager"), Some(0));
+    assert_eq!(ended_with(&mut child).code(), Some(0));
+}
+
+/// Reports whether a process has a handler of its own for a signal.
+fn handles(child: &Child, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
 /// Opening a pipe waits for its writer.
@@ -291,11 +284,11 @@ fn one_signal_ends_what_an_element_holds_up_before_its_first_picture() {
         .stderr(File::create(&log).unwrap())
         .spawn()
         .unwrap();
+    wait_until("it handles signals", || handles(&child, libc::SIGINT));
+    // Meanwhile it comes to the pipe.
     std::thread::sleep(Duration::from_secs(1));
     signal(&child, libc::SIGINT);
-    let begun = Instant::now();
-    let status = ended(&mut child, "a pipe in a fragment");
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    let status = ended_with(&mut child).code();
     let said = fs::read_to_string(&log).unwrap();
     assert!(said.contains("stopping") && status == Some(0), "{status:?}: {said}");
 }

@@ -1,5 +1,7 @@
 //! Ends of runs: by signals, by being killed, of live sources.
 
+use std::io::{BufRead, BufReader};
+
 use super::*;
 
 const ENDLESS: [&str; 7] = ["--demo", "--demo-size", "96x64", "--frames", "0", "--record", "o.mkv"];
@@ -62,7 +64,7 @@ fn two_signals_at_once_are_one() {
 #[test]
 fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
     let folder = tempfile::tempdir().unwrap();
-    write_eyes(folder.path(), 100, 100);
+    write_eyes_at(2, folder.path(), 100, 100);
     let eyes = ["--left", "l.mkv", "--right", "r.mkv", "--record", "o.mkv"];
     let paced = [&eyes[..], &["--set", "source.pace=realtime"]].concat();
     for (number, expected) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
@@ -86,18 +88,28 @@ fn a_recorded_job_that_a_signal_cuts_short_says_so_by_its_status() {
 #[test]
 fn no_recorded_job_that_is_stopped_while_it_starts_ends_with_0() {
     let folder = tempfile::tempdir().unwrap();
-    write_eyes(folder.path(), 100, 100);
+    write_eyes_at(2, folder.path(), 100, 100);
     let paced = ["--left", "l.mkv", "--right", "r.mkv", "--set", "source.pace=realtime"];
-    let mut stopped = 0;
-    for ms in (0..250).step_by(10) {
+    let start = || {
         let mut command = stereod(folder.path(), &with_statistics(&paced));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(ms));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // The first moments are those of a start on this machine.
+    let (begun, mut child) = (Instant::now(), start());
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("matching on")), "it says so");
+    let whole = begun.elapsed();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut stopped = 0;
+    for part in 0..25 {
+        let (moment, child) = (whole * part / 20, start());
+        std::thread::sleep(moment);
         signal(&child, libc::SIGTERM);
         let output = ended(child);
         // Without a code, the signal came before its handler was there.
         let code = output.status.code();
-        assert!(matches!(code, None | Some(143)), "after {ms} ms: {output:?}");
+        assert!(matches!(code, None | Some(143)), "after {moment:?}: {output:?}");
         stopped += usize::from(code.is_some());
     }
     assert!(stopped > 0);
@@ -124,7 +136,7 @@ fn live_sources_never_wait_and_what_is_dropped_is_counted() {
                video/x-raw,format=GRAY8,width=320,height=240,framerate=60/1";
     // A queue of one place fills quickly.
     let arguments = ["--left", eye, "--right", eye, "--record", "o.mkv", "--set", "queue.pairs=1"];
-    let child = begun(folder.path(), &arguments);
+    let child = begun(folder.path(), &[&arguments[..], &PATIENT].concat());
     signal(&child, libc::SIGINT);
     let output = ended(child);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -157,7 +169,8 @@ fn a_recording_goes_on_when_a_lost_camera_is_back() {
     };
     let (left, right) = (eye("num-buffers=90"), eye(""));
     let arguments = ["--left", &left, "--right", &right, "--record", "o.mkv", "--frames", "150"];
-    let (status, stdout, stderr) = run(folder.path(), &with_statistics(&arguments));
+    let arguments = with_statistics(&[&arguments[..], &PATIENT].concat());
+    let (status, stdout, stderr) = run(folder.path(), &arguments);
     assert_eq!(status, 0, "{stderr}");
     let said = |text: &str| stderr.matches(text).count();
     let times = said("left camera lost: its stream ended; trying again");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mcap::MessageStream;
 use mcap::read::Options;
 
-use super::recording::{SmallDisk, files, live};
+use super::recording::{SmallDisk, end_live, files, live, wait_for_log};
 use super::rigs::write_rig;
 use super::*;
 
@@ -162,16 +162,11 @@ fn a_full_disk_costs_whole_pairs_and_the_next_file_goes_on() {
     let child = live(folder.path(), &["--record", "disk/o.mcap"]);
     let size = |path: &Path| path.metadata().map_or(0, |about| about.len());
     let first = disk.0.join("o.mcap");
-    let mut grown = 0;
-    wait_until("the disk is full for a while", || {
-        let before = std::mem::replace(&mut grown, size(&first));
-        std::thread::sleep(Duration::from_millis(1500));
-        grown > 0 && grown == before
-    });
+    wait_for_log(folder.path(), "recording disk/o.mcap failed: ");
     std::fs::remove_file(&filler).unwrap();
     let next = || files(&disk.0, "-00001.mcap").first().map_or(0, |path| size(path));
     wait_until("it goes on in the next file", || next() > 100_000);
-    let (status, statistics, stderr) = end(child);
+    let (status, statistics, stderr) = end_live(folder.path(), child);
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("the disk is full; make room"), "{stderr}");
     let written = [first, files(&disk.0, "-00001.mcap")[0].clone()];

@@ -43,9 +43,12 @@ fn end(mut child: Child) {
 fn a_live_run_tells_how_it_stands() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--left", LIVE_EYE, "--right", LIVE_EYE, "--record", "o.mkv"];
-    let (child, url) = published(folder.path(), &arguments);
+    let patient = [&PATIENT[..], &["--set", "metrics.unhealthy_s=600"]].concat();
+    let (child, url) = published(folder.path(), &[&arguments[..], &patient].concat());
     let scrape = || get(&format!("{url}/metrics"));
-    wait_until("ten pairs", || value(&scrape().1, "stereod_matched_total") >= 10.0);
+    let recorded = "stereod_output_frames_total{output=\"recording o.mkv\"}";
+    // Outputs follow matching.
+    wait_until("ten pairs", || value(&scrape().1, recorded) >= 10.0);
     let (status, page) = scrape();
     assert_eq!(status, 200);
     let parsed = parse_openmetrics(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
@@ -57,7 +60,6 @@ fn a_live_run_tells_how_it_stands() {
     assert!(value(&page, "stereod_latency_seconds_bucket{le=\"+Inf\"}") >= matched - 1.0);
     assert!(value(&page, "stereod_pairs_total") >= matched);
     assert!(value(&page, "stereod_frames_total{eye=\"left\"}") >= matched);
-    assert!(value(&page, "stereod_output_frames_total{output=\"recording o.mkv\"}") > 0.0);
     assert!((0.0..=1.0).contains(&value(&page, "stereod_valid_ratio")));
     assert!(value(&page, "process_resident_memory_bytes") > 1e6);
     assert_eq!(value(&page, "stereod_healthy"), 1.0);
@@ -84,8 +86,12 @@ fn a_camera_that_falls_silent_is_reported() {
     let health = || get(&format!("{url}/healthz"));
     let matched = || value(&get(&format!("{url}/metrics")).1, "stereod_matched_total");
     wait_until("the first pair", || matched() >= 1.0);
-    wait_until("silence", || health().0 == 503);
-    let (_, reason) = health();
+    let mut reason = String::new();
+    wait_until("silence", || {
+        let (status, said) = health();
+        reason = said;
+        status == 503
+    });
     assert!(reason.starts_with("no pair was matched for "), "{reason}");
     wait_until("the next pair", || health().0 == 200);
     end(child);

@@ -2,7 +2,6 @@
 //! run, none on files of other origin.
 
 use std::fs;
-use std::time::Instant;
 
 use super::*;
 
@@ -16,23 +15,6 @@ fn names(folder: &Path) -> Vec<String> {
     names.retain(|name| name != ".stereod-files");
     names.sort();
     names
-}
-
-/// Exit status and messages of `stereod ARGUMENTS`, which must end by itself within a minute or so.
-fn ends(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let mut command = stereod(folder, arguments);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if begun.elapsed() > Duration::from_secs(120) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("{arguments:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let Output { status, stderr, .. } = ended(child);
-    (status.code().expect("no signal"), String::from_utf8(stderr).unwrap())
 }
 
 fn make_pipe(path: &Path) {
@@ -263,13 +245,13 @@ fn pipes_are_written_where_somebody_reads_them() {
         make_pipe(&at(name));
     }
     for (flag, name) in [("--record", "o.mkv"), ("--preview", "p.mp4"), ("--stats", "s.json")] {
-        let (status, stderr) = ends(folder.path(), &[&DEMO[..], &[flag, name]].concat());
+        let (status, _, stderr) = run(folder.path(), &[&DEMO[..], &[flag, name]].concat());
         assert_eq!(status, 1, "{flag}: {stderr}");
         assert!(stderr.contains(name) && stderr.contains("nobody reads"), "{flag}: {stderr}");
     }
     let readers = ["o.mkv", "s.json"].map(|name| Reader::of(&at(name)));
     let outputs = ["--frames", "7", "--record", "o.mkv", "--stats", "s.json"];
-    let (status, stderr) = ends(folder.path(), &[&DEMO[..], &outputs].concat());
+    let (status, _, stderr) = run(folder.path(), &[&DEMO[..], &outputs].concat());
     assert_eq!(status, 0, "{stderr}");
     let [video, statistics] = readers.map(Reader::all);
     fs::write(at("read.mkv"), video).unwrap();
@@ -279,7 +261,7 @@ fn pipes_are_written_where_somebody_reads_them() {
 
     // An MP4 file cannot be completed in a pipe.
     let reader = Reader::of(&at("p.mp4"));
-    let (status, stderr) = ends(folder.path(), &[&DEMO[..], &["--preview", "p.mp4"]].concat());
+    let (status, _, stderr) = run(folder.path(), &[&DEMO[..], &["--preview", "p.mp4"]].concat());
     assert!(status == 1 && stderr.contains("p.mp4: it is a pipe"), "{status}: {stderr}");
     reader.all();
 }

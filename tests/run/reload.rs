@@ -1,9 +1,9 @@
 //! SIGHUP: the configuration is read again while pairs are being matched.
 
 use std::fs;
-use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
+use super::manager::Manager;
 use super::*;
 
 /// A live camera that shows the first image of a video for ever.
@@ -18,7 +18,7 @@ fn still(video: &str) -> String {
 struct Daemon {
     folder: std::sync::Arc<tempfile::TempDir>,
     child: Option<Child>,
-    manager: UnixDatagram,
+    manager: Manager,
 }
 
 impl Daemon {
@@ -26,19 +26,17 @@ impl Daemon {
     fn start(sections: &str, arguments: &[&str]) -> Self {
         let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
         write_eyes(folder.path(), 1, 1);
-        let socket = folder.path().join("notify");
-        let manager = UnixDatagram::bind(&socket).unwrap();
-        manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        let manager = Manager::bind(folder.path());
         let mut daemon = Self { folder, child: None, manager };
         daemon.configure(sections);
         let arguments = [&["run", "--headless", "--config", "rig.toml", "--stats", "-"], arguments];
         let child = stereod(daemon.folder.path(), &arguments.concat())
-            .env("NOTIFY_SOCKET", &socket)
+            .env("NOTIFY_SOCKET", &daemon.manager.socket)
             .stdout(Stdio::piped())
             .stderr(fs::File::create(daemon.path("log")).unwrap())
             .spawn();
         daemon.child = Some(child.unwrap());
-        daemon.listen_for("READY=1");
+        daemon.manager.listen_for("READY=1");
         daemon
     }
 
@@ -56,34 +54,17 @@ impl Daemon {
         super::signal(self.child.as_ref().unwrap(), signal);
     }
 
-    /// Returns the notifications of the service manager up to this one.
-    fn listen_for(&self, what: &str) -> String {
-        let mut heard = String::new();
-        while !heard.lines().any(|line| line == what) {
-            heard += &self.hear();
-            heard += "\n";
-        }
-        heard
-    }
-
-    /// Returns the next notification of the service manager.
-    fn hear(&self) -> String {
-        let mut message = [0; 4096];
-        let length = self.manager.recv(&mut message).expect("the daemon speaks");
-        String::from_utf8_lossy(&message[..length]).into_owned()
-    }
-
     /// Makes it read its configuration again and returns the log of that time.
     fn reload(&self) -> String {
         let before = self.log().len();
         self.signal(libc::SIGHUP);
-        let heard = self.listen_for("RELOADING=1");
-        let heard = heard + &self.listen_for("READY=1");
+        let mut heard = self.manager.listen_for("RELOADING=1");
+        heard.extend(self.manager.listen_for("READY=1"));
         let times: Vec<u64> = heard
-            .lines()
+            .iter()
             .filter_map(|line| line.strip_prefix("MONOTONIC_USEC=")?.parse().ok())
             .collect();
-        assert_eq!(times.len(), 1, "{heard}");
+        assert_eq!(times.len(), 1, "{heard:?}");
         self.log()[before..].to_owned()
     }
 
@@ -155,7 +136,8 @@ fn a_new_configuration_takes_effect_between_two_pairs() {
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
     }
-    more(pictures(&out).len() + 4);
+    daemon.manager.wait_for_pairs();
+    more(pictures(&out).len() + 30);
 
     // A file with an error changes nothing, and the message gives its place.
     daemon.configure("[matching]\ncost = 'ad'\nmedian = 4\n");
@@ -211,7 +193,7 @@ fn the_range_changes_where_no_file_says_otherwise() {
     let said = daemon.reload();
     assert!(said.contains("nothing to change"), "{said}");
     assert!(said.contains("needs a restart: the new rig new"), "{said}");
-    wait_until("the new engine at work", || daemon.hear().contains("pairs matched"));
+    daemon.manager.wait_for_pairs();
     let (_, statistics) = daemon.stop();
     assert_eq!(statistics["settings"]["matching"]["disparities"], 40);
     assert_eq!(statistics["retuned"], 1, "{statistics}");

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use stereod::{Eye, StereoGeometry};
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::format;
+use stereod_calibration::format;
 use stereod_core::frame::Image;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
+use stereod_core::rectify::Rectifier;
 use stereod_io::sink::video::read_recording_tags;
 
 use super::*;
@@ -27,7 +27,7 @@ pub fn write_rig(folder: &Path) -> Rectifier {
     std::fs::write(&path, rig.to_string()).unwrap();
     let loaded = format::read(&[path]).unwrap();
     // The whole image, so that there are pixels that no camera sees.
-    Rectifier::new(&loaded.calibration, Some(1.0)).unwrap()
+    loaded.calibration.rectifier(Some(1.0)).unwrap()
 }
 
 /// Depth in millimetres of pair `number`, raw, by the plain definitions.

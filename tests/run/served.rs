@@ -60,7 +60,7 @@ impl Served {
         match tungstenite::connect(request) {
             Ok((socket, _)) => {
                 let MaybeTlsStream::Plain(stream) = socket.get_ref() else { panic!("no TLS here") };
-                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                stream.set_read_timeout(Some(LIMIT)).unwrap();
                 Ok(socket)
             }
             Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
@@ -128,23 +128,28 @@ fn next_text(socket: &mut Socket, kind: &str) -> Value {
 /// The next frame: header and disparity in 1/16 px.
 fn next_frame(socket: &mut Socket) -> (Value, Vec<i16>) {
     loop {
-        let Message::Binary(bytes) = socket.read().unwrap() else { continue };
-        let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
-        let header: Value = serde_json::from_slice(&bytes[4..4 + length]).unwrap();
-        let size = |part: &str| header[part].as_u64().unwrap() as usize;
-        let begin = 4 + length + size("jpeg");
-        assert_eq!(&bytes[4 + length..][..2], b"\xff\xd8", "a JPEG");
-        let steps = fdeflate::decompress_to_vec(&bytes[begin..begin + size("disparity")]).unwrap();
-        let (low, high) = steps.split_at(steps.len() / 2);
-        let width = size("width");
-        let mut numbers: Vec<i16> = Vec::new();
-        for i in 0..low.len() {
-            let above = i.checked_sub(width).map_or(0, |above| numbers[above]);
-            numbers.push(i16::from_le_bytes([low[i], high[i]]).wrapping_add(above));
+        if let Message::Binary(bytes) = socket.read().unwrap() {
+            return frame(&bytes);
         }
-        assert_eq!(begin + size("disparity") + size("confidence"), bytes.len());
-        return (header, numbers);
     }
+}
+
+fn frame(bytes: &[u8]) -> (Value, Vec<i16>) {
+    let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&bytes[4..4 + length]).unwrap();
+    let size = |part: &str| header[part].as_u64().unwrap() as usize;
+    let begin = 4 + length + size("jpeg");
+    assert_eq!(&bytes[4 + length..][..2], b"\xff\xd8", "a JPEG");
+    let steps = fdeflate::decompress_to_vec(&bytes[begin..begin + size("disparity")]).unwrap();
+    let (low, high) = steps.split_at(steps.len() / 2);
+    let width = size("width");
+    let mut numbers: Vec<i16> = Vec::new();
+    for i in 0..low.len() {
+        let above = i.checked_sub(width).map_or(0, |above| numbers[above]);
+        numbers.push(i16::from_le_bytes([low[i], high[i]]).wrapping_add(above));
+    }
+    assert_eq!(begin + size("disparity") + size("confidence"), bytes.len());
+    (header, numbers)
 }
 
 fn send(socket: &mut Socket, message: &Value) {
@@ -263,6 +268,8 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
     let mut looker = served.connect("", &[("origin", &own)]).unwrap();
     assert_eq!(next_text(&mut looker, "hello")["may_change"], false);
     let knobs = next_text(&mut looker, "knobs");
+    // There is no other one before this one is acknowledged.
+    let (first, _) = next_frame(&mut looker);
     send(&mut looker, &json!({ "type": "pause", "on": true }));
     send(&mut looker, &json!({ "type": "tune", "number": 1, "values": [["matching", "p1", "9"]] }));
     send(&mut looker, &json!(["nonsense"]));
@@ -280,7 +287,6 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
                 || answer["text"].to_string().contains(expected)
         );
     }
-    let (first, _) = next_frame(&mut looker);
     acknowledge(&mut looker, &first);
     let (second, _) = next_frame(&mut looker);
     assert!(second["seq"].as_u64() > first["seq"].as_u64(), "the run was paused");
@@ -323,14 +329,27 @@ fn skipped_images_are_counted_also_in_a_part_of_a_recording() {
     let part = ["--frames", "500.."];
     let served = Served::start(folder.path(), "0", &[&DEMO[..], &part].concat());
     let mut viewer = served.with_token();
-    let (first, _) = next_frame(&mut viewer);
-    assert_eq!(next_text(&mut viewer, "status")["client"]["skipped"], 0);
-    acknowledge(&mut viewer, &first);
-    let (second, _) = next_frame(&mut viewer);
-    let [first, second] = [first, second].map(|header| header["seq"].as_u64().unwrap());
-    let skipped = next_text(&mut viewer, "status")["client"]["skipped"].as_u64().unwrap();
-    assert!(first >= 500 && skipped > 0, "{first} {second}: {skipped}");
-    assert_eq!(skipped, second - first - 1);
+    let mut numbers: Vec<u64> = Vec::new();
+    wait_until("a skipped image", || match viewer.read().unwrap() {
+        Message::Binary(bytes) => {
+            numbers.push(frame(&bytes).0["seq"].as_u64().unwrap());
+            false
+        }
+        Message::Text(text) => {
+            let status: Value = serde_json::from_str(&text).unwrap();
+            let (Some(skipped), Some(&first), Some(&last)) =
+                (status["client"]["skipped"].as_u64(), numbers.first(), numbers.last())
+            else {
+                return false;
+            };
+            // Others have come since.
+            acknowledge(&mut viewer, &json!({ "seq": last }));
+            assert_eq!(skipped, last - first + 1 - numbers.len() as u64, "{numbers:?}");
+            assert!(first >= 500, "{numbers:?}");
+            skipped > 0
+        }
+        _ => false,
+    });
 }
 
 #[test]
@@ -354,14 +373,12 @@ fn stalled_clients_cost_their_own_frames_and_give_way() {
     let token = format!("?token={}", served.token);
     let stalled: Vec<TcpStream> = (0..7).map(|_| served.asleep(&token)).collect();
     let mut quick = served.with_token();
-    let mut numbers = Vec::new();
     for _ in 0..40 {
         let (header, _) = next_frame(&mut quick);
         acknowledge(&mut quick, &header);
-        numbers.push(header["seq"].as_u64().unwrap());
     }
-    // On a slow machine frames may be skipped, but not all those of the stalled clients' time.
-    assert!(numbers[39] - numbers[0] < 400, "{numbers:?}");
+    // Nobody has waited for their end: all are still there.
+    assert_eq!(next_text(&mut quick, "status")["viewers"].as_array().unwrap().len(), 8);
     // Two hundred more fall asleep. Each gets in, and so do their owner and his other viewers.
     let asleep: Vec<TcpStream> = (0..200).map(|_| served.asleep(&token)).collect();
     let mut owner = served.with_token();
@@ -380,13 +397,17 @@ fn viewers_are_listed_and_closed_and_no_token_displaces_none_with_it() {
     let mut looker = served.connect("", &[]).unwrap();
     assert_eq!(next_text(&mut looker, "status")["viewers"], Value::Null);
     // The first status may be of the time before the second viewer.
-    let all = std::iter::repeat_with(|| next_text(&mut owner, "status")["viewers"].clone());
-    let viewers = all.take(5).find(|all| all.as_array().unwrap().len() == 2).expect("two viewers");
+    let mut viewers = Value::Null;
+    wait_until("two viewers", || {
+        viewers = next_text(&mut owner, "status")["viewers"].take();
+        viewers.as_array().unwrap().len() == 2
+    });
     let [first, second] = [0_usize, 1].map(|place| &viewers[place]);
     assert_eq!((&first["own"], &first["may_change"]), (&json!(true), &json!(true)), "{viewers}");
     assert_eq!((&second["kind"], &second["address"]), (&json!("page"), &json!("127.0.0.1")));
     // Only the token closes another viewer.
     send(&mut looker, &json!({ "type": "close", "viewer": first["id"] }));
+    assert!(next_text(&mut looker, "note")["text"].to_string().contains("the token"));
     next_text(&mut owner, "status");
     send(&mut owner, &json!({ "type": "close", "viewer": second["id"] }));
     let (code, reason) = closing(&mut looker);
@@ -403,6 +424,7 @@ fn viewers_are_listed_and_closed_and_no_token_displaces_none_with_it() {
 fn the_place_of_a_sleeping_viewer_becomes_free() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path(), "0", &DEMO);
+    let begun = std::time::Instant::now();
     let asleep = served.asleep("");
     let mut owner = served.with_token();
     let count = |owner: &mut Socket| loop {
@@ -418,10 +440,7 @@ fn the_place_of_a_sleeping_viewer_becomes_free() {
         }
     };
     assert_eq!(count(&mut owner), 2);
-    let begun = std::time::Instant::now();
-    while count(&mut owner) > 1 {
-        assert!(begun.elapsed() < Duration::from_secs(90), "it still has its place");
-    }
+    wait_until("its place is free", || count(&mut owner) == 1);
     // One that answers pings, as reading does, stays.
     assert!(begun.elapsed() > Duration::from_secs(20));
     next_frame(&mut owner);
@@ -436,11 +455,18 @@ fn two_hundred_clients_neither_delay_health_nor_take_threads() {
     let cameras = ["--focal", "300", "--baseline", "0.1", "--demo", "--demo-size", "320x240"];
     let served = Served::start(folder.path(), "0", &cameras);
     next_frame(&mut served.with_token());
-    let (threads, limit) = (served.number("Threads"), Duration::from_secs(15));
-    let answers = |path: &str| {
+    let threads = served.number("Threads");
+    let time = |path: &str| {
         let begun = std::time::Instant::now();
         assert_eq!(served.get(path).0, 200, "{path}");
-        assert!(begun.elapsed() < limit, "{path} took {:?}", begun.elapsed());
+        begun.elapsed()
+    };
+    // Each of so many clients may cost as much as an answer to one of them on this machine.
+    let alone = (0..9).map(|_| time("/metrics")).max().unwrap();
+    let limit = Duration::from_secs(15).max(200 * alone);
+    let answers = |path: &str| {
+        let took = time(path);
+        assert!(took < limit, "{path} took {took:?}, {alone:?} without the others");
     };
     let halves: Vec<_> =
         (0..200).map(|_| served.begin("GET /healthz HTTP/1.1\r\nHost: localhost\r\n")).collect();
@@ -500,7 +526,8 @@ fn behind_a_proxy_the_token_is_needed_to_look() {
 #[test]
 fn the_end_of_a_recording_is_told_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let more = ["--set=source.pace=realtime", "--frames", "60"];
+    // Ten seconds, in which the viewers come.
+    let more = ["--set=source.pace=realtime", "--set=demo.rate=6", "--frames", "60"];
     let mut served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
     let (mut viewer, mut foxglove) =
         (served.with_token(), served.foxglove(&served.token, "").unwrap());
@@ -560,21 +587,23 @@ fn a_slow_link_gets_small_images_within_seconds() {
     let mut served = Served::start(folder.path(), "0", &demo);
     served.host = slow_link(&served.host, 150_000);
     let mut viewer = served.with_token();
-    let begun = std::time::Instant::now();
-    let mut scales = Vec::new();
-    while begun.elapsed() < Duration::from_secs(12) {
+    let (mut scales, mut captured) = (Vec::new(), 0.0);
+    // An image of half the width takes over 200 ms on this link, whatever the machine: such images are tried for about
+    // a second, and given up. A machine that needs that long for small ones tries none.
+    wait_until("small images again", || {
         let (header, _) = next_frame(&mut viewer);
         scales.push(header["scale"].as_u64().unwrap());
-        assert!(header["captured"].as_f64().unwrap() > 0.0);
+        let before = std::mem::replace(&mut captured, header["captured"].as_f64().unwrap());
+        assert!(captured > before, "{header}");
         acknowledge(&mut viewer, &header);
-    }
+        scales.ends_with(&[4, 4]) && (scales.contains(&2) || scales.len() > 100)
+    });
     assert_eq!(scales[0], 4, "the first image is small");
-    // Larger ones are tried for about a second each time, less and less often.
     let large = scales.iter().filter(|scale| **scale < 4).count();
-    assert!(!scales.contains(&1) && large <= scales.len() / 2 + 1, "{scales:?}");
+    assert!(!scales.contains(&1) && large <= 6, "{scales:?}");
     send(&mut viewer, &json!({ "type": "clock", "at": 12.5 }));
     let clock = next_text(&mut viewer, "clock");
-    assert!(clock["at"] == 12.5 && clock["server"].as_f64().unwrap() > 12_000.0, "{clock}");
+    assert!(clock["at"] == 12.5 && clock["server"].as_f64().unwrap() > captured, "{clock}");
 }
 
 /// A message of points2 takes half a minute here.
@@ -720,7 +749,7 @@ impl Tuner {
 
     /// Reads until all requests are answered and these settings have these values.
     fn wait_for(&mut self, expected: &[(&str, u32)]) {
-        let begun = std::time::Instant::now();
+        let mut patience = Patience::begin();
         let mut problem = None;
         loop {
             let holds =
@@ -728,12 +757,7 @@ impl Tuner {
             if self.answers.len() as u64 == self.sent && expected.iter().all(holds) {
                 break;
             }
-            assert!(
-                begun.elapsed() < Duration::from_secs(30),
-                "{:?} {:?}",
-                self.answers,
-                self.values
-            );
+            assert!(!patience.is_over(), "{:?} {:?}", self.answers, self.values);
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let message: Value = serde_json::from_str(&text).unwrap();
             let text =
@@ -770,11 +794,13 @@ fn all_clients_keep_what_they_change_and_hear_what_others_change() {
     let mut value = 10;
     for kinds in [[true, true], [true, false], [false, true], [false, false]] {
         let [mut first, mut second] = kinds.map(|is_page| Tuner::new(&served, is_page));
-        for pause in [0, 50] {
+        for is_answered in [false, true] {
             // Different settings at once. One sends two requests.
             value += 2;
             first.set("matching.p1", value);
-            std::thread::sleep(Duration::from_millis(pause));
+            if is_answered {
+                first.wait_for(&[]);
+            }
             second.set("matching.uniqueness", value);
             second.set("matching.left_right", value % 8);
             let all = [
@@ -786,14 +812,16 @@ fn all_clients_keep_what_they_change_and_hear_what_others_change() {
             second.wait_for(&all);
             // The same one at once: either wins, and both know.
             first.set("matching.p1", value + 1);
-            std::thread::sleep(Duration::from_millis(pause));
+            if is_answered {
+                first.wait_for(&[]);
+            }
             second.set("matching.p1", value + 2);
             first.wait_for(&[]);
             second.wait_for(&[]);
             let mut witness = Tuner::new(&served, true);
             witness.wait_for(&[("matching.uniqueness", value)]);
             let last: u32 = witness.values["matching.p1"].parse().unwrap();
-            assert!(last == value + 2 || (last == value + 1 && pause == 0), "{last} of {value}");
+            assert!(last == value + 2 || (last == value + 1 && !is_answered), "{last} of {value}");
             first.wait_for(&[("matching.p1", last)]);
             second.wait_for(&[("matching.p1", last)]);
             // One after the other.
@@ -843,8 +871,9 @@ fn files_are_written_while_somebody_wants_them() {
     let status = next_text(&mut owner, "status");
     assert_eq!(status["recording"], json!({ "on": false, "outputs": ["o.mcap"] }));
     let record = |on: bool| json!({ "type": "record", "on": on });
-    send(&mut served.connect("", &[]).unwrap(), &record(true));
-    std::thread::sleep(Duration::from_millis(500));
+    let mut looker = served.connect("", &[]).unwrap();
+    send(&mut looker, &record(true));
+    assert!(next_text(&mut looker, "note")["text"].to_string().contains("the token"));
     let written = || -> Vec<String> {
         let all = std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name());
         let mut names: Vec<_> = all.map(|name| name.into_string().unwrap()).collect();
@@ -857,7 +886,6 @@ fn files_are_written_while_somebody_wants_them() {
     for files in [1, 2] {
         send(&mut owner, &record(true));
         wait_until("a file is written", || written().len() == files);
-        std::thread::sleep(Duration::from_millis(300));
         send(&mut owner, &record(false));
         while next_text(&mut owner, "status")["recording"]["on"] != false {}
         wait_until("the file is complete", || {

@@ -1,9 +1,7 @@
 //! Running as a service: notifications to the service manager, the unit files, a source from the
 //! configuration.
 
-use std::os::unix::net::UnixDatagram;
-use std::time::Instant;
-
+use super::manager::Manager;
 use super::*;
 
 /// `config/` of the repository.
@@ -15,9 +13,7 @@ fn config(name: &str) -> String {
 #[test]
 fn the_service_manager_hears_of_start_life_and_end() {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let manager = Manager::bind(folder.path());
     let eye = "videotestsrc is-live=true ! video/x-raw,format=GRAY8,width=96,height=64";
     std::fs::write(
         folder.path().join("rig.toml"),
@@ -25,37 +21,21 @@ fn the_service_manager_hears_of_start_life_and_end() {
     )
     .unwrap();
     let mut child = stereod(folder.path(), &["run", "--headless", "--config", "rig.toml"])
-        .env("NOTIFY_SOCKET", &socket)
+        .env("NOTIFY_SOCKET", &manager.socket)
         .env("WATCHDOG_USEC", "600000")
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut heard = Vec::new();
-    let mut listen_for = |what: &str| {
-        let mut message = [0; 4096];
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(120) {
-            let length = manager.recv(&mut message).expect("the daemon speaks");
-            let text = String::from_utf8_lossy(&message[..length]).into_owned();
-            heard.extend(text.lines().map(str::to_owned));
-            if text.lines().any(|line| line.starts_with(what)) {
-                return heard.clone();
-            }
-        }
-        panic!("no {what} in {heard:?}");
-    };
-    let first = listen_for("READY=1");
+    let first = manager.listen_for("READY=1");
     assert!(!first.iter().any(|line| line.starts_with("WATCHDOG")), "{first:?}");
-    // Five watchdog notifications at a third of 0.6 s: about a second.
-    let began = Instant::now();
-    for _ in 0..5 {
-        listen_for("WATCHDOG=1");
-    }
-    assert!(began.elapsed() > Duration::from_millis(700), "{:?}", began.elapsed());
-    let all = listen_for("STATUS=");
-    assert!(all.iter().any(|line| line.starts_with("STATUS=waiting for the first")), "{all:?}");
+    let told = manager.listen_for("STATUS=");
+    assert!(told.iter().any(|line| line.starts_with("STATUS=waiting for the first")), "{told:?}");
+    // One thread tells both: signs of life at a third of 0.6 s, its state every two seconds.
+    let between = manager.listen_for("STATUS=");
+    let signs = between.iter().filter(|line| *line == "WATCHDOG=1").count();
+    assert!((1..=12).contains(&signs), "{between:?}");
     signal(&child, libc::SIGTERM);
-    listen_for("STOPPING=1");
+    manager.listen_for("STOPPING=1");
     assert_eq!(ended_with(&mut child).code(), Some(0));
 }
 
@@ -127,24 +107,17 @@ fn the_units_differ_only_in_the_rig() {
 #[test]
 fn a_service_waits_for_absent_cameras_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let manager = Manager::bind(folder.path());
     let absent = ["run", "--headless", "--left", "/dev/video777", "--right", "/dev/video778"];
     let mut child = stereod(folder.path(), &absent)
-        .env("NOTIFY_SOCKET", &socket)
+        .env("NOTIFY_SOCKET", &manager.socket)
         .env("WATCHDOG_USEC", "600000")
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let hear = || {
-        let mut message = [0; 4096];
-        let length = manager.recv(&mut message).expect("the daemon speaks");
-        String::from_utf8_lossy(&message[..length]).into_owned()
-    };
-    let first = hear();
+    let first = manager.hear();
     assert!(first.contains("READY=1") && first.contains("/dev/video777: no camera"), "{first}");
-    assert!((0..20).all(|_| hear().contains("WATCHDOG=1")));
+    assert!((0..20).all(|_| manager.hear().contains("WATCHDOG=1")));
     signal(&child, libc::SIGTERM);
     assert_eq!(ended_with(&mut child).code(), Some(0));
     // If it is started at a prompt, the message comes at once.
@@ -183,14 +156,15 @@ fn a_server_that_comes_later_is_waited_for() {
     let patient = [&flags[..], &matching, &["source.wait_s=100"]].concat();
     let child = stereod(folder.path(), &patient)
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    let said = || std::fs::read_to_string(folder.path().join("log")).unwrap();
+    wait_until("it waits", || said().contains("waiting for it"));
     let listener = std::net::TcpListener::bind(address).unwrap();
     std::thread::spawn(move || serve(listener, eye));
     let output = ended(child);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(said.matches("waiting for it").count(), 1, "{said}");
     assert!(said.contains("it is there after"), "{said}");

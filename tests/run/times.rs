@@ -195,9 +195,7 @@ fn one_wrong_time_of_a_live_view_costs_one_picture() {
     );
     let right = format!("videotestsrc is-live=true pattern=ball ! {caps}");
     let arguments = ["--left", &left, "--right", &right, "--frames", "120"];
-    let begun = std::time::Instant::now();
-    let statistics = statistics(folder.path(), &arguments);
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    let statistics = statistics(folder.path(), &[&arguments[..], &PATIENT].concat());
     assert_eq!(statistics["pairs"], 120, "{statistics}");
     assert_eq!(statistics["live"]["left"]["mistimed"], 1, "{statistics}");
 }

@@ -19,6 +19,12 @@ pub(super) fn ends_well(output: Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Ends a run that writes files.
+pub(super) fn quit(x: &X, window: &str, mut child: Child) -> Output {
+    x.confirm(window, "q", || child.try_wait().unwrap().is_some());
+    child.wait_with_output().unwrap()
+}
+
 #[test]
 fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
     let Some(x) = X::start("a run in a window", (640, 480)) else { return };
@@ -26,7 +32,7 @@ fn a_run_in_a_window_ends_with_its_source_by_key_and_by_signal() {
 
     let arguments = ["-", "--frames", "12", "--set", "window.at_end=close", "--record", "o.mkv"];
     let arguments = [&DEMO[..], &arguments].concat();
-    let statistics = ends_well(windowed(folder.path(), &x, &arguments).output().unwrap());
+    let statistics = ends_well(ended(windowed(folder.path(), &x, &arguments).spawn().unwrap()));
     assert_eq!(statistics["matched"], 12);
     assert_eq!(statistics["outputs"].as_array().unwrap().len(), 2, "{statistics}");
 
@@ -68,13 +74,11 @@ fn a_recording_is_not_ended_by_one_key() {
         x.key(&window, key);
         goes_on();
     }
-    // The question is as old as that by now.
-    std::thread::sleep(std::time::Duration::from_secs(5));
+    // Another question takes the place of that one.
+    x.key(&window, "w");
     x.key(&window, "q");
     goes_on();
-    x.key(&window, "q");
-    x.key(&window, "q");
-    let statistics = ends_well(child.wait_with_output().unwrap());
+    let statistics = ends_well(quit(&x, &window, child));
     assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
 }
 
@@ -123,12 +127,14 @@ fn tuned_in_the_window_written_down_and_read_back() {
     // of a key may take several frames to be painted, and must not be mistaken for the effect of
     // the next key.
     let press = |key: &str, what: &str| {
-        let before = panel(&x.screen());
+        let (before, pressed) = (panel(&x.screen()), Instant::now());
         x.key(&window, key);
         x.wait_for(what, |screen| panel(screen) != before);
         let mut last = panel(&x.screen());
+        // At least as long as this machine took for the first one.
+        let pause = pressed.elapsed().max(Duration::from_millis(100));
         wait_until("the panel to come to rest", || {
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(pause);
             let now = panel(&x.screen());
             let rests = now == last;
             last = now;
@@ -149,16 +155,12 @@ fn tuned_in_the_window_written_down_and_read_back() {
     }
     x.save("tuning-by-key");
     // One key asks, and the second one writes.
-    x.key(&window, "w");
-    x.key(&window, "w");
     let written = folder.path().join("tuned.toml");
-    wait_until("the settings", || written.exists());
+    x.confirm(&window, "w", || written.exists());
+    // More than were on their way.
     let seen = pictures().len();
-    wait_until("pictures of the new settings", || pictures().len() >= seen + 3);
-    // Once more, because frames are written.
-    x.key(&window, "q");
-    x.key(&window, "q");
-    let statistics = ends_well(ended(child));
+    wait_until("pictures of the new settings", || pictures().len() >= seen + 30);
+    let statistics = ends_well(quit(&x, &window, child));
     assert!(statistics["retuned"].as_u64().unwrap() > 0, "{statistics}");
     let text = std::fs::read_to_string(&written).unwrap();
     assert!(text.contains("[matching]\ndisparities = 24\ncensus_weight = 18\n"), "{text}");

@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
-use crate::common::screen::{PATIENCE, X};
+use crate::common::outcome::{LIMIT, Patience, wait_until};
+use crate::common::screen::X;
 
 /// Names the role of a process that was started by a test.
 pub const ROLE: &str = "STEREOD_WINDOW_TEST_ROLE";
@@ -63,12 +64,12 @@ impl Child {
 
     /// Waits until it prints this line.
     pub fn expect(&mut self, line: &str) {
-        let until = Instant::now() + PATIENCE;
+        let mut patience = Patience::begin();
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            match self.lines.recv_timeout(LIMIT) {
                 Ok(said) if said == line => return,
                 Ok(_) => (),
+                Err(RecvTimeoutError::Timeout) if !patience.is_over() => (),
                 Err(error) => panic!("the window's process never said {line:?}: {error}"),
             }
         }
@@ -76,15 +77,12 @@ impl Child {
 
     /// Waits for its end, which must be successful.
     pub fn expect_success(&mut self) {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                assert!(status.success(), "{status}");
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("the window's process does not end");
+        let mut status = None;
+        wait_until("the end of the window's process", || {
+            status = self.process.try_wait().unwrap();
+            status.is_some()
+        });
+        assert!(status.unwrap().success(), "{status:?}");
     }
 }
 
@@ -97,7 +95,7 @@ impl Drop for Child {
 
 /// The files of a folder in order, when there are `count` of them that no longer grow.
 pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
-    let start = Instant::now();
+    let mut patience = Patience::begin();
     loop {
         let mut files: Vec<_> =
             std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -109,7 +107,7 @@ pub fn wait_for_files(folder: &Path, count: usize) -> Vec<PathBuf> {
             files.sort();
             return files;
         }
-        assert!(start.elapsed() < PATIENCE, "{count} files in {}: {files:?}", folder.display());
+        assert!(!patience.is_over(), "{count} files in {}: {files:?}", folder.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -20,9 +20,9 @@ use stereod::window::{
     panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
-use stereod_core::control::Control;
 use stereod_core::frame::{Image, Matched, StereoPair};
 use stereod_core::pool::Pooled;
+use stereod_io::control::Control;
 use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourMap;
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::work::Ended;
 use crate::cli::batch::BatchArgs;
-use crate::commands::error::BAD_INPUT;
 use crate::commands::{Error, print, signals};
+use crate::run::error::BAD_INPUT;
 
 /// Outcome of a shard, for scripts.
 #[derive(Debug, Default, Serialize)]

@@ -21,18 +21,18 @@ use super::identity::Identity;
 use super::list::Input;
 use super::manifest::{Manifest, NO_MANIFEST, State, foreign, state};
 use super::plan::{Piece, Plan, SCHEMA, SETTINGS, STATISTICS};
-use crate::commands::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::outputs::{Kind, Output};
+use crate::run::error::{BAD_INPUT, EMPTY_PIECE};
 use crate::settings::names::text_of;
 use crate::settings::{Loaded, row};
 use crate::telemetry::stderr;
-use stereod_core::control::Switch;
 use stereod_core::files::claim::{Claim, Taken};
 use stereod_core::files::explain;
 use stereod_core::settings::row::InBatch;
-use stereod_core::text::on_one_line;
 use stereod_core::thread;
+use stereod_io::control::Switch;
 use stereod_io::sink::numbered::RECORD;
+use stereod_io::text::on_one_line;
 
 /// Time limit for a process to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(8);

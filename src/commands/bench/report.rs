@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::commands::prepare::fit::{Sustained, ms};
+use crate::run::prepare::fit::{Sustained, ms};
 use stereod_core::matching::Params;
 
 /// Times of pairs one by one, and of a stream of pairs.

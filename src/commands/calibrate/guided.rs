@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::super::{Error, signals};
 use super::session::{Outcome, Seen, Session, play};
+use crate::queue::LinkReceiver;
 use crate::settings::{AtEnd, Loaded, Pace};
 use crate::window::{GuidedKeys, GuidedRemote, GuidedState, GuidedView, Window, WindowOptions};
-use stereod_core::calibration::solve::{Judgement, Quality, Refusal};
-use stereod_core::control::Control;
+use stereod_calibration::solve::{Judgement, Quality, Refusal};
 use stereod_core::frame::{DisparityRange, StereoPair};
-use stereod_core::queue::LinkReceiver;
 use stereod_core::thread;
+use stereod_io::control::Control;
 use stereod_io::source::Source;
 
 /// Time for which the window marks an accepted pair.

@@ -8,12 +8,12 @@ use indicatif::ProgressBar;
 
 use super::super::Error;
 use super::{detector, refuse_inputs};
-use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::progress_bar;
 use crate::settings::{Loaded, Source};
-use stereod_core::calibration::board::Board;
-use stereod_core::calibration::solve::{Reason, Sighting, fit};
+use stereod_calibration::board::Board;
+use stereod_calibration::board::detect::Detector;
+use stereod_calibration::solve::{Reason, Sighting, fit};
 use stereod_core::frame::{Eye, Image};
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::{orientation, still};
@@ -66,7 +66,7 @@ pub(super) fn look_at(args: &CalibrateArgs, loaded: &Loaded, board: Board) -> Re
 type Looked = (
     String,
     Option<[(usize, usize); 2]>,
-    Result<[stereod_core::calibration::board::Detection; 2], Reason>,
+    Result<[stereod_calibration::board::Detection; 2], Reason>,
 );
 
 struct Reading<'a> {

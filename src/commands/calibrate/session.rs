@@ -6,17 +6,17 @@ use std::ops::ControlFlow;
 use indicatif::ProgressBar;
 
 use super::{detector, options};
-use crate::board::detect::Detector;
 use crate::cli::calibrate::CalibrateArgs;
 use crate::commands::{Error, progress_bar};
-use stereod_core::calibration::board::{Board, Detection, NotFound};
-use stereod_core::calibration::solve::{
+use crate::queue::{LinkReceiver, WhenFull, link};
+use stereod_calibration::board::detect::Detector;
+use stereod_calibration::board::{Board, Detection, NotFound};
+use stereod_calibration::solve::{
     self, Guide, Judgement, Reason, Refusal, Sighting, SolveError, Solved, fit, most_diverse,
 };
-use stereod_core::control::Control;
 use stereod_core::frame::StereoPair;
-use stereod_core::queue::{LinkReceiver, WhenFull, link};
 use stereod_core::thread;
+use stereod_io::control::Control;
 use stereod_io::source::pairing::pace::Pacer;
 use stereod_io::source::{Source, SourceInfo};
 

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use std::time::SystemTime;
 
 use crate::cli::calibration::RefineArgs;
-use crate::commands::prepare::rig::Cameras;
 use crate::commands::{Error, inputs, load, print, progress_bar, signals};
 use crate::observe::alignment::rotation::{Kept, NAMES, Turn, measure_turn};
+use crate::run::prepare::rig::Cameras;
 use crate::telemetry::logs;
 use anyhow::{Context, anyhow};
-use stereod_core::calibration::format::{self, Format, Report};
-use stereod_core::calibration::{Rectifier, StereoCalibration};
-use stereod_core::control::Control;
+use stereod_calibration::StereoCalibration;
+use stereod_calibration::format::{self, Format, Report};
 use stereod_core::files;
 use stereod_core::frame::{Image, StereoPair};
+use stereod_io::control::Control;
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
@@ -124,7 +124,7 @@ fn refine(before: &StereoCalibration, pairs: &[StereoPair]) -> anyhow::Result<Re
 
 /// Measures how the rows of these pairs differ with a calibration.
 fn measured(calibration: &StereoCalibration, pairs: &[StereoPair]) -> anyhow::Result<Turn> {
-    let rectifier = Rectifier::new(calibration, None)?;
+    let rectifier = calibration.rectifier(None)?;
     let rectified: Vec<[Image; 2]> =
         pairs.iter().map(|pair| rectifier.rectify_pair(pair)).collect();
     measure_turn(&rectified, &rectifier.geometry()).ok_or_else(|| {

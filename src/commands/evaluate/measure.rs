@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::commands::prepare::ranging::{self, small_matcher};
-use crate::commands::prepare::rig::{Cameras, Rig};
 use crate::observe::range::Spare;
+use crate::run::prepare::ranging::{self, small_matcher};
+use crate::run::prepare::rig::{Cameras, Rig};
 use crate::settings::{Loaded, Source};
 use stereod_core::engine::cuda::Unusable;
 use stereod_core::engine::{self, Engine};

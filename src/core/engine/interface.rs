@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::Choice;
-use crate::calibration::Rectifier;
 use crate::frame::{Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
 use crate::matching::tiles::TileLayout;
 use crate::memory::product;
 use crate::pool::Memory;
+use crate::rectify::Rectifier;
 
 /// Turns pairs into disparity maps, in order. Every engine gives the bytes of
 /// [`crate::matching::match_pair`]; with tiles, of [`crate::matching::tiles::match_tiled`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
-use super::error::Result;
+use super::error::{Result, file_error};
 use crate::files;
 use crate::frame::{DisparityMap, Eye, INVALID, Image, Matched, StereoGeometry};
 use crate::matching::Params;
@@ -169,7 +169,7 @@ impl Disparity {
             let mut png = DisparityPng::default();
             files::write_whole(path.as_ref(), png.encode(self.map(), &numbers?)?)
         };
-        write().map_err(Error::of_file)
+        write().map_err(file_error)
     }
 
     /// Writes the points as a binary PLY file in the grey of the left image, and returns their number.
@@ -185,6 +185,6 @@ impl Disparity {
         let colour = |x, y| self.matched.pair.left.rgb_at(x, y);
         let (confidence, options) = (self.matched.confidence.as_ref(), CloudOptions::default());
         cloud::write_cloud(path.as_ref(), self.map(), confidence, &geometry, options, colour)
-            .map_err(Error::of_file)
+            .map_err(file_error)
     }
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
-use crate::calibration::error::RectifyError;
 use crate::engine::Refusal;
 use crate::engine::cuda::{TooLarge, Unusable};
 use crate::matching::ParamsError;
 use crate::memory::{Refused, TooMuch};
 
 /// Result of the library's functions.
-pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Reason why something failed, in words that name the remedy where there is one.
 #[derive(Clone, Debug)]
@@ -82,21 +81,6 @@ impl Error {
         Error::Parameter { name: quoted(&message), message }
     }
 
-    /// Wraps the error of a calibration.
-    pub(super) fn of_calibration(error: impl fmt::Display) -> Self {
-        Error::Calibration(error.to_string())
-    }
-
-    /// Sorts the error of a rectification.
-    pub(super) fn of_rectification(error: RectifyError) -> Self {
-        match error {
-            RectifyError::TooMuch(_) | RectifyError::Refused(_) => {
-                Error::OutOfMemory(error.to_string())
-            }
-            _ => Error::Calibration(error.to_string()),
-        }
-    }
-
     /// Sorts an engine's error.
     pub(super) fn of_engine(error: anyhow::Error) -> Self {
         let message = format!("{error:#}");
@@ -117,17 +101,17 @@ impl Error {
             Error::Failed(message)
         }
     }
+}
 
-    /// Wraps the error of a file.
-    pub(super) fn of_file(error: anyhow::Error) -> Self {
-        let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
-        // It is no copy, because those of the system cannot be cloned.
-        let cause = cause.map(|cause| match cause.raw_os_error() {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => io::Error::new(cause.kind(), cause.to_string()),
-        });
-        Error::File { message: format!("{error:#}"), cause: cause.map(Arc::new) }
-    }
+/// Wraps the error of a file.
+pub fn file_error(error: anyhow::Error) -> Error {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    // It is no copy, because those of the system cannot be cloned.
+    let cause = cause.map(|cause| match cause.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(cause.kind(), cause.to_string()),
+    });
+    Error::File { message: format!("{error:#}"), cause: cause.map(Arc::new) }
 }
 
 /// Returns the name that a message quotes.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Error;
-use super::error::Result;
+use super::error::{Result, file_error};
 use crate::frame::{Image, intensity};
 use crate::picture::still;
 use crate::picture::tone::Tone;
@@ -140,7 +140,7 @@ impl ImageBuf {
     /// # Errors
     /// [`Error::File`]: a file that cannot be read, or a damaged image.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(Error::of_file)
+        still::read_still(path.as_ref(), Tone::Local).map(Self::of_image).map_err(file_error)
     }
 
     /// Converts an image of 16-bit samples as [`ImageRef::from_16_bit`] does.

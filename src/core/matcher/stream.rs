@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::calibration::{Rectifier, pairs};
 use super::disparity::Disparity;
 use super::error::{Error, Result};
 use super::image::ImageRef;
 use super::recipe::{Device, Recipe, Times};
+use super::rectifier::{Rectifier, pairs};
 use crate::engine::{Choice, Engine, PairSpec};
 use crate::matching::Params;
 use crate::pool::Pool;

@@ -15,11 +15,13 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
-use stereod_core::{Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window};
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::Image;
+use stereod_core::{
+    Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window,
+};
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, size: (usize, usize), options: &CudaOptions) -> Option<CudaEngine> {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod_core::{
-    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
-};
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Image, Mask};
 use stereod_core::matching::match_pair;
+use stereod_core::{
+    CensusWindow, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior, Speckle, Window,
+};
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,

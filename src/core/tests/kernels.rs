@@ -12,14 +12,14 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use occupancy::sweeps;
+use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
+use stereod_core::rectify::Rectifier;
+use stereod_core::rectify::RectifyMap;
 use stereod_core::{
     BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityRange, Evidence, Fill, FillRule, Guide,
     Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Steady, StereoGeometry, Subpixel,
     Temporal, TemporalMode, Window,
 };
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::RectifyMap;
-use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
 
 /// Supported architectures: Turing, Ampere, Ada, Hopper, Blackwell.
 const ARCHITECTURES: [u32; 8] = [75, 80, 86, 87, 89, 90, 100, 120];

@@ -17,13 +17,13 @@ use common::parity::{
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
+use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
+use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
+use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::{
     CensusWindow, Cost, DisparityRange, Evidence, Guide, P2Mode, Params, Paths, Prior, Smoothing,
     Spatial, Speckle, Window,
 };
-use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
-use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
-use stereod_core::engine::{Engine, PairSpec};
 
 const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
 /// Buffers of a few rows, so that images have several bands; wide ones hold a row at least.

@@ -17,10 +17,10 @@ use ros2_client::dds::rustdds::{
     TopicKind,
 };
 
+use crate::control::Switch;
 use crate::ros2::dds::{self, Member, PacketLoss};
 use crate::source::Unavailable;
 use crate::source::recording::interface::{Encoding, Message, Reader, Topic, check_length};
-use stereod_core::control::Switch;
 
 /// Longest time to look for topics with images.
 const SEARCH: Duration = Duration::from_secs(10);

@@ -14,8 +14,8 @@ pub mod video;
 
 use std::sync::Arc;
 
+use crate::clock::CaptureClock;
 use crate::labels::Labels;
-use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Matched, StereoGeometry};
 use stereod_core::matching::{Steady, Temporal};
 

@@ -13,7 +13,7 @@ use crossbeam_channel::{Sender, unbounded};
 
 use super::segments::Place;
 use super::segments::Segments;
-use stereod_core::clock::CaptureClock;
+use crate::clock::CaptureClock;
 use stereod_core::files;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::thread::{self, locked};
@@ -333,10 +333,10 @@ mod tests {
 
     #[test]
     fn what_grows_is_flushed_and_a_failure_told_with_a_later_frame() {
+        let begun = Instant::now();
         let mut flusher = Flusher::start().unwrap();
         // Data without a disk cannot be flushed, and the error shows the attempt.
         let null = File::options().write(true).open("/dev/null").unwrap();
-        let begun = Instant::now();
         let frames = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_millis(5));
             flusher.look_after(&null)

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
-use stereod_core::backoff::{Backoff, STEADY};
+use crate::backoff::{Backoff, STEADY};
 use stereod_core::frame::Matched;
 
 /// Creates an output again without overwriting the previous one's files.
@@ -327,15 +327,23 @@ mod tests {
         restarting.switch_to(Some(0));
         (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
-        (5..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
+        let failing = Instant::now();
+        restarting.consume(&frame(5)).unwrap();
+        assert!(restarting.not_before >= failing + PAUSE);
+        let pauses = |restarting: &mut Restarting, goes_on: bool| {
+            restarting.not_before = Instant::now() + 7200 * PAUSE * u32::from(goes_on);
+        };
+        pauses(&mut restarting, true);
+        (6..8).for_each(|n| restarting.consume(&frame(n)).unwrap());
         // The frame on the way, the failed one, and two that came before the retry.
         assert_eq!((restarting.losses().failed, *makes.lock().unwrap()), (4, 0));
-        std::thread::sleep(PAUSE * 3);
+        pauses(&mut restarting, false);
         restarting.consume(&frame(8)).unwrap();
+        pauses(&mut restarting, true);
         restarting.consume(&frame(9)).unwrap();
         assert_eq!((restarting.losses().failed, *makes.lock().unwrap()), (6, 1));
         disk.lock().unwrap().0 = false;
-        std::thread::sleep(PAUSE * 5);
+        pauses(&mut restarting, false);
         (10..13).for_each(|n| restarting.consume(&frame(n)).unwrap());
         let error = restarting.finish().unwrap_err().to_string();
         assert_eq!(error, "6 frames could not be written: the disk is full");

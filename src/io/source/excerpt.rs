@@ -11,7 +11,7 @@ use super::interface::{Place, Source, SourceCounts, SourceInfo};
 use super::live::LiveState;
 use super::pairing::UNKNOWN_PERIOD;
 use super::pairing::skew::SkewCheck;
-use stereod_core::control::Switch;
+use crate::control::Switch;
 use stereod_core::frame::StereoPair;
 
 #[derive(Clone, Debug, Default, PartialEq)]

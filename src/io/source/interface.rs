@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::camera::CameraInput;
+use crate::control::Switch;
 use crate::labels::Labels;
 use crate::source::live::LiveState;
-use stereod_core::camera::CameraInput;
-use stereod_core::control::Switch;
 use stereod_core::frame::StereoPair;
 
 /// A live source that is temporarily unavailable: a camera that is unplugged, busy or silent, or a

@@ -23,7 +23,7 @@ use nalgebra::{Matrix4, Rotation3, Vector3, Vector4};
 
 use super::model::{self, Sight, median};
 use super::{ENOUGH, Options, ROWS, STEEPEST, WIDE_ROWS, find_sights};
-use stereod_core::calibration::StereoCalibration;
+use stereod_calibration::StereoCalibration;
 use stereod_core::frame::{Image, StereoGeometry};
 
 /// Names of the terms of a [`Turn`].
@@ -245,7 +245,7 @@ impl fmt::Display for Turn {
 
 #[cfg(test)]
 mod tests {
-    use stereod_core::calibration::{Camera, Lens, RectifiedView};
+    use stereod_calibration::{Camera, Lens, RectifiedView};
 
     use super::*;
 

@@ -23,10 +23,10 @@ use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch
 use tokio::task::spawn_blocking;
 
 use crate::viewer::{Ask, ClientId, Tuned, Viewer};
-use stereod_core::clock::CaptureClock;
-use stereod_core::control::Control;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
+use stereod_io::clock::CaptureClock;
+use stereod_io::control::Control;
 use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::LiveColouring;

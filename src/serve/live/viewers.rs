@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use crate::serve::wire::Peer;
 use crate::viewer::{ClientId, Tuned, ViewerId};
 use stereod_core::redact::redact;
-use stereod_core::text::on_one_line;
 use stereod_core::thread::locked;
+use stereod_io::text::on_one_line;
 
 const MOST: usize = 8;
 

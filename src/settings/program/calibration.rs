@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use stereod_core::calibration::format::KittiCameras;
+use stereod_calibration::format::KittiCameras;
 use stereod_core::settings::row::Plain::Real;
 use stereod_core::settings::row::{AUTO, CALIBRATION, QUANTITY, RECTIFIED, Row, any};
 

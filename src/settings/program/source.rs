@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::settings::Camera;
-use stereod_core::control::Switch as Stop;
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::tone::Tone;
 use stereod_core::settings::row::Plain::{Real, Switch};
 use stereod_core::settings::row::{
     AUTO, CAMERAS, Conflict, InBatch, Kind, PACKING, PAIRING, PART, PICTURES, Row, any,
 };
+use stereod_io::control::Switch as Stop;
 use stereod_io::source::excerpt::{Frames, Part};
 use stereod_io::source::gst::{GstOptions, Keep, Live, Offset, Reconnect};
 use stereod_io::source::pairing::PairBy;

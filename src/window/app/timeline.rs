@@ -7,7 +7,7 @@ use egui::{Rect, pos2};
 use super::super::timeline::Timeline;
 use super::{App, Held};
 use crate::keys::Action;
-use stereod_core::playback::{Move, SPEEDS};
+use stereod_io::playback::{Move, SPEEDS};
 
 impl App {
     /// Returns the timeline as it is now; `None` if there is none, or no pair yet.

@@ -7,8 +7,8 @@ use egui::{Color32, ComboBox, RichText, Slider, Ui};
 use super::super::options::CameraDesk;
 use super::super::style::ALARM;
 use super::row;
-use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
+use stereod_io::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 
 /// Time without a report after which a camera counts as silent.
 const SILENT: Duration = Duration::from_secs(3);

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use egui::{Event, Modifiers, PointerButton, Pos2, RawInput, Rect, Shape, pos2, vec2};
 
 use super::{LABEL, *};
-use stereod_core::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_core::frame::Eye;
 use stereod_core::thread::locked;
+use stereod_io::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 use stereod_io::sink::colouring::Colouring;
 
 fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {

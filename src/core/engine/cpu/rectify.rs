@@ -9,11 +9,11 @@ use super::options::CpuOptions;
 use super::placement::Host;
 use super::simd::{INTERPOLATED, Simd, SimdKernel, Taps, Vector};
 use super::team::Team;
-use crate::calibration::map::interpolate;
-use crate::calibration::{Rectifier, RectifyMap};
 use crate::frame::{Eye, Image, StereoPair};
 use crate::memory::Result;
 use crate::pool::Pool;
+use crate::rectify::map::interpolate;
+use crate::rectify::{Rectifier, RectifyMap};
 
 pub struct Rectify {
     rectifier: Arc<Rectifier>,

@@ -91,56 +91,19 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         first: usize,
         end: usize,
     ) {
-        let Geometry { width, chunks, depth, pairs_fit, band_rows, ring, kept, .. } =
-            *self.geometry;
+        let Geometry { width, chunks, depth, ring, kept, .. } = *self.geometry;
         let chunks = if EXACT { MAX } else { chunks };
         let (band_first, rows) = self.band;
         let r = if self.upward { rows - 1 - i } else { i }; // Row within the band.
-        let y = band_first + r;
-        let slots = self.geometry.path_state_slots() * depth;
-        let edge = self.geometry.edge_stride();
 
-        // SAFETY: the pointers below stay within their blocks: slots reach from -band_rows to
-        // width + band_rows, edges from -1 to width, x lies in the row and c below `chunks`.
+        // SAFETY: the pointers below stay within their blocks: x lies in the row and c below `chunks`.
         unsafe {
-            let zero = V::splat(0);
-            let p1 = V::splat(self.p1);
-            let costs = self.cost.row::<V>(y);
-
-            // Addresses of column 0.
-            let mut from = [std::ptr::null::<u8>(); PATHS];
-            let mut to = [std::ptr::null_mut::<u8>(); PATHS];
-            let mut penalties = [std::ptr::null::<u8>(); MOST];
-            let mut slants = [std::ptr::null::<u8>(); MOST];
-            let follows_surface = self.slants.is_some();
-            // The bytes are those of downward steps.
-            let sign = if self.upward { -1 } else { 1 };
-            for p in 0..PATHS {
-                let slot = band_rows as isize - STEPS[p] * i as isize;
-                let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
-                from[p] = if i == 0 {
-                    self.entry.add(p * edge).offset((1 - STEPS[p]) * depth as isize)
-                } else {
-                    path_state
-                };
-                penalties[p] = self.penalties.along(y, STEPS[p], self.upward);
-                if let Some(all) = self.slants {
-                    slants[p] = all.along(y, STEPS[p], self.upward);
-                }
-                to[p] = if i + 1 == rows && !self.exit.is_null() {
-                    self.exit.add(p * edge + depth)
-                } else {
-                    path_state
-                };
-            }
+            let costs = self.cost.row::<V>(band_first + r);
+            let row = self.addresses(i, band_first + r);
             // The rightward path: its vectors at the previous pixel.
             let rightwards = self.rightwards.add(r * depth);
-            let mut before = [zero; MAX];
+            let mut before = [V::splat(0); MAX];
             if Self::FOLLOWED > PATHS {
-                penalties[PATHS] = self.penalties.across(y);
-                if let Some(all) = self.slants {
-                    slants[PATHS] = all.across(y);
-                }
                 if first > 0 {
                     for (c, before) in before[..chunks].iter_mut().enumerate() {
                         *before = V::load(rightwards.add(c * V::N));
@@ -153,130 +116,39 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let piece = self.winner.piece();
 
             // Extended vectors of a pixel.
-            let mut extended = [[zero; MAX]; PATHS];
+            let mut extended = [[V::splat(0); MAX]; PATHS];
             for x in first..end {
-                let mut least = [zero; MOST];
-                let mut p2 = [zero; MOST];
-                let mut below = [zero; MOST];
-                let mut here = [zero; MOST];
-                let mut source = [std::ptr::null::<u8>(); PATHS];
-                for p in 0..PATHS {
-                    let mut from = from[p].add(x * depth);
-                    least[p] = V::least_of(from, chunks);
-                    let slant = if follows_surface { sign * *slants[p].add(x) as i8 } else { 0 };
-                    if slant != 0 {
-                        for (c, vector) in extended[p][..chunks].iter_mut().enumerate() {
-                            *vector = V::load(from.add(c * V::N));
-                        }
-                        extend(&mut extended[p][..chunks], slant);
-                        from = extended[p].as_ptr().cast();
-                    }
-                    source[p] = from;
-                    p2[p] = V::splat(*penalties[p].add(x));
-                    below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up();
-                    here[p] = V::load(from);
-                }
-                if Self::FOLLOWED > PATHS {
-                    let mut smallest = before[0];
-                    for &vector in &before[1..chunks] {
-                        smallest = smallest.min(vector);
-                    }
-                    least[PATHS] = smallest.least();
-                    let slant = if follows_surface { *slants[PATHS].add(x) as i8 } else { 0 };
-                    if slant != 0 {
-                        extend(&mut before[..chunks], slant);
-                    }
-                    p2[PATHS] = V::splat(*penalties[PATHS].add(x));
-                    below[PATHS] = before[chunks - 1].shift_up();
-                    here[PATHS] = before[0];
-                }
+                let mut states = self.enter(&row, x, chunks, &mut before, &mut extended);
+                let lowest = states.here;
                 let leftwards = leftwards.add(x * depth);
                 let kept = kept_row.add((x & (ring - 1)) * kept * depth);
-
-                let lowest = here;
                 let pixel = costs.at(x, chunks);
                 for c in 0..chunks {
-                    let cost = pixel.load(c);
-                    let mut e = [zero; MOST];
+                    let (at, cost) = (c * V::N, pixel.load(c));
+                    let mut e = [V::splat(0); MOST];
                     if Self::FOLLOWED > PATHS {
-                        let p = PATHS;
-                        let above =
-                            if c + 1 < chunks { before[c + 1] } else { lowest[p].shift_down() };
-                        e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
-                        before[c] = e[p].adds(cost);
-                        below[p] = here[p];
-                        here[p] = above;
+                        let last = lowest[PATHS].shift_down();
+                        let above = if c + 1 < chunks { before[c + 1] } else { last };
+                        e[PATHS] = states.delta(PATHS, above);
+                        before[c] = e[PATHS].adds(cost);
                     }
                     for p in 0..PATHS {
-                        let at = c * V::N + x * depth;
                         let above = if c + 1 < chunks {
-                            V::load(source[p].add((c + 1) * V::N))
+                            V::load(states.source[p].add(at + V::N))
                         } else {
                             lowest[p].shift_down()
                         };
-                        e[p] = path_delta(below[p], here[p], above, least[p], p1, p2[p]);
-                        e[p].adds(cost).store(to[p].add(at));
-                        below[p] = here[p];
-                        here[p] = above;
+                        e[p] = states.delta(p, above);
+                        e[p].adds(cost).store(row.to[p].add(at + x * depth));
                     }
-
-                    let at = c * V::N;
-                    let kept = kept.add(at);
-                    if MODE == CHECKPOINT {
-                        continue;
+                    match MODE {
+                        CHECKPOINT => {}
+                        KEEP => self.keep(&e, kept.add(at)),
+                        _ => {
+                            let left = V::load(leftwards.add(at));
+                            piece.put::<V>(x - first, c, self.sum(&e, left, cost, kept.add(at)));
+                        }
                     }
-                    if MODE == KEEP {
-                        match (PATHS, pairs_fit) {
-                            (1, _) => e[0].store(kept),
-                            (_, true) => {
-                                e[1].adds(e[2]).store(kept);
-                                e[0].store(kept.add(depth));
-                            }
-                            (_, false) => {
-                                e[1].store(kept);
-                                e[2].store(kept.add(depth));
-                                e[0].store(kept.add(2 * depth));
-                            }
-                        }
-                        continue;
-                    }
-                    let (left, right) = (V::load(leftwards.add(at)), e[PATHS]);
-                    let sum = match (MODE, PATHS, pairs_fit) {
-                        (ONLY, _, true) => {
-                            let sum = V::pair_sum(left.adds(right), e[1].adds(e[2]), 1);
-                            add::<V>(sum, V::pair_sum(e[0], cost, 5))
-                        }
-                        (ONLY, _, false) => {
-                            let sum = V::pair_sum(left, right, 1);
-                            let sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
-                            add::<V>(sum, V::pair_sum(e[0], cost, 5))
-                        }
-                        (_, 1, true) => {
-                            let down = V::load(kept);
-                            let sum = V::pair_sum(left.adds(right), down, 1);
-                            add::<V>(sum, V::pair_sum(e[0], cost, 4))
-                        }
-                        (_, 1, false) => {
-                            let sum = V::pair_sum(left, right, 1);
-                            let sum = add::<V>(sum, V::pair_sum(V::load(kept), e[0], 1));
-                            add::<V>(sum, V::pair_sum(zero, cost, 4))
-                        }
-                        (_, _, true) => {
-                            let down = V::load(kept.add(depth));
-                            let sum = V::pair_sum(V::load(kept), e[1].adds(e[2]), 1);
-                            let sum = add::<V>(sum, V::pair_sum(left.adds(right), down, 1));
-                            add::<V>(sum, V::pair_sum(e[0], cost, 8))
-                        }
-                        (_, _, false) => {
-                            let sum = V::pair_sum(left, right, 1);
-                            let diagonal = V::pair_sum(V::load(kept), V::load(kept.add(depth)), 1);
-                            let sum = add::<V>(add::<V>(sum, diagonal), V::pair_sum(e[1], e[2], 1));
-                            let down = V::load(kept.add(2 * depth));
-                            let sum = add::<V>(sum, V::pair_sum(down, e[0], 1));
-                            add::<V>(sum, V::pair_sum(zero, cost, 8))
-                        }
-                    };
-                    piece.put::<V>(x - first, c, sum);
                 }
             }
             if Self::FOLLOWED > PATHS {
@@ -286,6 +158,212 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                 self.winner.select_disparities::<V, MAX, EXACT>(first, end - first);
             }
         }
+    }
+
+    /// Returns the addresses of the `i`-th row of the sweep, which is row `y` of the image.
+    #[inline(always)]
+    unsafe fn addresses(&self, i: usize, y: usize) -> Addresses<PATHS> {
+        let Geometry { depth, band_rows, .. } = *self.geometry;
+        let slots = self.geometry.path_state_slots() * depth;
+        let edge = self.geometry.edge_stride();
+        let mut row = Addresses {
+            from: [std::ptr::null(); PATHS],
+            to: [std::ptr::null_mut(); PATHS],
+            penalties: [std::ptr::null(); MOST],
+            slants: [std::ptr::null(); MOST],
+        };
+        // SAFETY: slots reach from -band_rows to width + band_rows, edges from -1 to width.
+        unsafe {
+            for (p, &step) in STEPS[..PATHS].iter().enumerate() {
+                let slot = band_rows as isize - step * i as isize;
+                let path_state = self.path_states.add(p * slots).offset(slot * depth as isize);
+                row.from[p] = if i == 0 {
+                    self.entry.add(p * edge).offset((1 - step) * depth as isize)
+                } else {
+                    path_state
+                };
+                row.penalties[p] = self.penalties.along(y, step, self.upward);
+                if let Some(all) = self.slants {
+                    row.slants[p] = all.along(y, step, self.upward);
+                }
+                row.to[p] = if i + 1 == self.band.1 && !self.exit.is_null() {
+                    self.exit.add(p * edge + depth)
+                } else {
+                    path_state
+                };
+            }
+            if Self::FOLLOWED > PATHS {
+                row.penalties[PATHS] = self.penalties.across(y);
+                if let Some(all) = self.slants {
+                    row.slants[PATHS] = all.across(y);
+                }
+            }
+        }
+        row
+    }
+
+    /// Returns the paths before the first candidates of column x; `before` are the rightward path's vectors.
+    #[inline(always)]
+    unsafe fn enter<V: Vector, const MAX: usize>(
+        &self,
+        row: &Addresses<PATHS>,
+        x: usize,
+        chunks: usize,
+        before: &mut [V; MAX],
+        extended: &mut [[V; MAX]; PATHS],
+    ) -> States<V, PATHS> {
+        let depth = self.geometry.depth;
+        // The bytes are those of downward steps.
+        let sign = if self.upward { -1 } else { 1 };
+        // SAFETY: x lies in the row, and vectors have `chunks` parts.
+        unsafe {
+            let nothing = [V::splat(0); MOST];
+            let mut states = States {
+                p1: V::splat(self.p1),
+                least: nothing,
+                p2: nothing,
+                below: nothing,
+                here: nothing,
+                source: [std::ptr::null(); PATHS],
+            };
+            for (p, extended) in extended.iter_mut().enumerate() {
+                let mut from = row.from[p].add(x * depth);
+                states.least[p] = V::least_of(from, chunks);
+                let slant =
+                    if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
+                if slant != 0 {
+                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
+                        *vector = V::load(from.add(c * V::N));
+                    }
+                    extend(&mut extended[..chunks], slant);
+                    from = extended.as_ptr().cast();
+                }
+                states.source[p] = from;
+                states.p2[p] = V::splat(*row.penalties[p].add(x));
+                states.below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up();
+                states.here[p] = V::load(from);
+            }
+            if Self::FOLLOWED > PATHS {
+                let mut smallest = before[0];
+                for &vector in &before[1..chunks] {
+                    smallest = smallest.min(vector);
+                }
+                states.least[PATHS] = smallest.least();
+                let slant = if self.slants.is_some() { *row.slants[PATHS].add(x) as i8 } else { 0 };
+                if slant != 0 {
+                    extend(&mut before[..chunks], slant);
+                }
+                states.p2[PATHS] = V::splat(*row.penalties[PATHS].add(x));
+                states.below[PATHS] = before[chunks - 1].shift_up();
+                states.here[PATHS] = before[0];
+            }
+            states
+        }
+    }
+
+    /// Keeps the deltas of a vector of candidates in the ring.
+    #[inline(always)]
+    unsafe fn keep<V: Vector>(&self, e: &[V; MOST], kept: *mut u8) {
+        let depth = self.geometry.depth;
+        // SAFETY: the ring holds `Geometry::kept` vectors for each candidate.
+        unsafe {
+            match (PATHS, self.geometry.pairs_fit) {
+                (1, _) => e[0].store(kept),
+                (_, true) => {
+                    e[1].adds(e[2]).store(kept);
+                    e[0].store(kept.add(depth));
+                }
+                (_, false) => {
+                    e[1].store(kept);
+                    e[2].store(kept.add(depth));
+                    e[0].store(kept.add(2 * depth));
+                }
+            }
+        }
+    }
+
+    /// Returns the sums of all paths for a vector of candidates: each path has its delta and the cost.
+    #[inline(always)]
+    unsafe fn sum<V: Vector>(
+        &self,
+        e: &[V; MOST],
+        left: V,
+        cost: V,
+        kept: *const u8,
+    ) -> [V::Wide; 2] {
+        let (right, depth) = (e[PATHS], self.geometry.depth);
+        // SAFETY: the ring holds `Geometry::kept` vectors for each candidate.
+        unsafe {
+            match (MODE, PATHS, self.geometry.pairs_fit) {
+                (ONLY, _, true) => {
+                    let sum = V::pair_sum(left.adds(right), e[1].adds(e[2]), 1);
+                    add::<V>(sum, V::pair_sum(e[0], cost, 5))
+                }
+                (ONLY, _, false) => {
+                    let sum = V::pair_sum(left, right, 1);
+                    let sum = add::<V>(sum, V::pair_sum(e[1], e[2], 1));
+                    add::<V>(sum, V::pair_sum(e[0], cost, 5))
+                }
+                (_, 1, true) => {
+                    let down = V::load(kept);
+                    let sum = V::pair_sum(left.adds(right), down, 1);
+                    add::<V>(sum, V::pair_sum(e[0], cost, 4))
+                }
+                (_, 1, false) => {
+                    let sum = V::pair_sum(left, right, 1);
+                    let sum = add::<V>(sum, V::pair_sum(V::load(kept), e[0], 1));
+                    add::<V>(sum, V::pair_sum(V::splat(0), cost, 4))
+                }
+                (_, _, true) => {
+                    let down = V::load(kept.add(depth));
+                    let sum = V::pair_sum(V::load(kept), e[1].adds(e[2]), 1);
+                    let sum = add::<V>(sum, V::pair_sum(left.adds(right), down, 1));
+                    add::<V>(sum, V::pair_sum(e[0], cost, 8))
+                }
+                (_, _, false) => {
+                    let sum = V::pair_sum(left, right, 1);
+                    let diagonal = V::pair_sum(V::load(kept), V::load(kept.add(depth)), 1);
+                    let sum = add::<V>(add::<V>(sum, diagonal), V::pair_sum(e[1], e[2], 1));
+                    let down = V::load(kept.add(2 * depth));
+                    let sum = add::<V>(sum, V::pair_sum(down, e[0], 1));
+                    add::<V>(sum, V::pair_sum(V::splat(0), cost, 8))
+                }
+            }
+        }
+    }
+}
+
+/// Addresses of column 0 in a row of the sweep, for each path.
+struct Addresses<const PATHS: usize> {
+    /// Vectors of the previous row.
+    from: [*const u8; PATHS],
+    /// Place of this row's vectors.
+    to: [*mut u8; PATHS],
+    penalties: [*const u8; MOST],
+    /// Null if paths follow no surface.
+    slants: [*const u8; MOST],
+}
+
+/// Paths at a pixel, on their way through its candidates.
+struct States<V, const PATHS: usize> {
+    p1: V,
+    /// Smallest value of the previous pixel, and P2.
+    least: [V; MOST],
+    p2: [V; MOST],
+    /// Values of the previous pixel at the vectors of candidates before the next one, and at the next one.
+    below: [V; MOST],
+    here: [V; MOST],
+    /// Vectors of the previous pixel.
+    source: [*const u8; PATHS],
+}
+
+impl<V: Vector, const PATHS: usize> States<V, PATHS> {
+    /// Returns the deltas of path `p` for the next vector of candidates; `above` is the one after it.
+    #[inline(always)]
+    fn delta(&mut self, p: usize, above: V) -> V {
+        let (below, here) = (self.below[p], self.here[p]);
+        (self.below[p], self.here[p]) = (here, above);
+        path_delta(below, here, above, self.least[p], self.p1, self.p2[p])
     }
 }
 

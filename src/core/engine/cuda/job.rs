@@ -1,8 +1,8 @@
 //! The job of an engine: the pairs and parameters it is specialised for.
 
-use crate::calibration::Rectifier;
 use crate::frame::Eye;
 use crate::matching::Params;
+use crate::rectify::Rectifier;
 
 /// The work for every pair.
 #[derive(Clone, Copy, Debug)]

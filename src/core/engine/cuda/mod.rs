@@ -50,7 +50,6 @@ use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
-use crate::calibration::Rectifier;
 use crate::engine::Choice;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds,
@@ -66,6 +65,7 @@ use crate::matching::temporal::report as report_of;
 use crate::matching::{History, Params};
 use crate::memory::Reserved;
 use crate::pool::Pooled;
+use crate::rectify::Rectifier;
 
 /// GPU resources of the engine.
 #[derive(Clone, Debug)]

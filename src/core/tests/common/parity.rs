@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use stereod_core::{
-    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
-    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
-    StereoGeometry, Subpixel, Window,
-};
-use stereod_core::calibration::Rectifier;
-use stereod_core::calibration::RectifyMap;
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod_core::engine::Engine;
 use stereod_core::frame::{Image, Matched, StereoPair};
 use stereod_core::matching::{History, PairResult, match_next};
 use stereod_core::pool::{Pool, Pooled};
+use stereod_core::rectify::Rectifier;
+use stereod_core::rectify::RectifyMap;
+use stereod_core::{
+    BlockMeasure, BlockWindow, CensusWindow, Cost, DisparityMap, DisparityRange, Evidence, Eye,
+    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
+    StereoGeometry, Subpixel, Window,
+};
 
 /// A test with as many random cases as are usual, or STEREOD_TEST_CASES times as many.
 pub fn cases(usual: u32) -> ProptestConfig {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use stereod_core::{DisparityRange, Params, Steady, Temporal, TemporalMode};
 use stereod_core::engine::Engine;
 use stereod_core::frame::{Image, StereoPair};
 use stereod_core::matching::{History, match_next};
+use stereod_core::{DisparityRange, Params, Steady, Temporal, TemporalMode};
 
 use super::parity::{pair, params, same_result};
 

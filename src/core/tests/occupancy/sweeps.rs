@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use stereod_core::Params;
-use stereod_core::settings::{Layers, Library};
 use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
+use stereod_core::settings::{Layers, Library};
 
 use super::cubin;
 use super::limits::{Block, alone, resident, warps_at_most};

@@ -13,11 +13,11 @@ use jpeg::encode_coloured;
 pub use jpeg::{encode as jpeg, sampled};
 pub use schema::{definition, full_name};
 
+use crate::clock::CaptureClock;
 use crate::sink::StreamInfo;
 use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::Colouring;
 use stereod_core::chroma;
-use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;

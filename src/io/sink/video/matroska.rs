@@ -14,11 +14,11 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
+use crate::clock::unix_ns;
 use crate::ebml::{
     UNKNOWN_SIZE, id, push, push_id, push_master, push_size, push_uint, push_void, wide_size,
 };
 use crate::sink::output::Container;
-use stereod_core::clock::unix_ns;
 use stereod_core::files::new_file::NewFile;
 
 /// Creates the tags of a file from the capture time of its time 0.

@@ -13,7 +13,7 @@ use super::tags;
 use crate::labels::Labels;
 use crate::sink::segments::Place;
 use crate::sink::{Losses, Sink, StreamInfo, check_same_size};
-use stereod_core::calibration::Aligner;
+use stereod_calibration::Aligner;
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
+use crate::clock::CaptureClock;
 use crate::ebml::read_tags;
 use crate::labels::{Labels, TIMECODE};
 use crate::sink::{StagesInTime, StreamInfo};
-use stereod_core::clock::CaptureClock;
 use stereod_core::frame::{DisparityRange, Eye, StereoGeometry};
 use stereod_core::matching::Steady;
 use stereod_core::picture::encoding::{Encoding, UNKNOWN};

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use crate::control::Switch;
 use crate::source::{Place, Source, SourceCounts, SourceInfo};
 pub use scene::DemoOptions;
 use scene::{Frame, Scene};
-use stereod_core::control::Switch;
 use stereod_core::frame::{Image, StereoPair, Truth};
 use stereod_core::matching::saturation::WHITE;
 use stereod_core::memory::{Budget, Refused, product};

@@ -13,12 +13,12 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::metadata::Orientation;
 
+use super::checks::time_jumps::Jumps;
+use super::inputs::packing;
+use super::live::sender_times;
 use super::message;
 use super::options::{GstOptions, Keep};
-use super::packing;
 use super::plane::{self, ViewLayout, Views};
-use super::sender_times;
-use super::time_jumps::Jumps;
 use crate::container::Stated;
 use crate::source::live::EyeState;
 use crate::source::pairing::sender_clocks::SenderTime;

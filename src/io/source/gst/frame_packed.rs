@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::appsink::Frame;
-use super::camera;
-use super::ending::check_ending;
+use super::checks::ending::check_ending;
+use super::inputs::camera;
+use super::live::reconnect::ReconnectingStream;
 use super::options::GstOptions;
 use super::plane::{ViewLayout, Views};
-use super::reconnect::ReconnectingStream;
 use super::stream::{Received, StreamSetup};
 use super::times::{TICK, UNKNOWN_PERIOD, lead_to, now, number_at, period_of};
+use crate::control::Switch;
 use crate::source::live::LiveState;
 use crate::source::spec::StreamSpec;
 use crate::source::{Place, Source, SourceCounts, SourceInfo};
-use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, StereoPair};
 use stereod_core::picture::orientation;
 

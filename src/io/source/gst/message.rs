@@ -3,7 +3,7 @@
 use gstreamer as gst;
 use gstreamer::prelude::*;
 
-use super::server;
+use super::checks::server;
 
 /// Returns the message and the useful part of its debug text, or what the server answered.
 pub(super) fn error_text(message: &gst::message::Error) -> String {

@@ -3,42 +3,18 @@
 //!
 //! Each stream has a pipeline of its own, so that trouble in one view never delays the other.
 
-mod access_units;
 mod appsink;
-mod arrivals;
-mod beginnings;
-mod camera;
-mod camera_pools;
-mod ending;
-mod entry;
-mod find_offset;
-mod found;
+mod checks;
 mod frame_packed;
-mod input;
-mod inspect;
-mod interleaved;
-mod length;
-mod libav;
-mod limits;
-mod live_times;
+pub(super) mod inputs;
+mod live;
 mod message;
-mod multipart;
 mod options;
-mod orientation;
-mod origin;
-pub(super) mod packing;
 mod plane;
-mod reach;
-mod reconnect;
-mod references;
-mod sender_times;
-mod server;
-mod stills;
 mod stream;
-mod time_jumps;
 mod times;
 mod two_streams;
-mod wiring;
+mod units;
 
 use std::time::Duration;
 
@@ -48,12 +24,12 @@ use gstreamer::glib;
 
 use super::Source;
 use super::spec::{SourceSpec, StreamSpec};
-pub use access_units::{Decoded, Undecodable, UnitDecoder};
-pub use found::{FoundCamera, find_cameras};
+pub use inputs::found::{FoundCamera, find_cameras};
 pub use options::{GstOptions, Keep, Live, Offset, Reconnect};
 pub use plane::{ViewLayout, Views};
 use stereod_core::reading::require_spare_files;
 use stereod_core::thread;
+pub use units::access_units::{Decoded, Undecodable, UnitDecoder};
 
 /// Timeout for closing streams that are being opened when the run ends.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -128,6 +104,6 @@ pub fn initialise() -> anyhow::Result<()> {
     gst::init().context(
         "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
     )?;
-    multipart::register();
+    inputs::multipart::register();
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::control::Switch;
 use crate::source::excerpt::Part;
 use crate::source::pairing::PairBy;
 use crate::source::v4l2;
 use stereod_core::chroma::Differences;
-use stereod_core::control::Switch;
 use stereod_core::frame::Eye;
 use stereod_core::picture::orientation::Orient;
 use stereod_core::picture::tone::Tone;

@@ -19,15 +19,15 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::appsink::{Format, Frame, Shared};
-use super::arrivals::Arrivals;
-use super::camera_pools::CameraPools;
-use super::input::Input;
-use super::live_times::LiveTimes;
+use super::checks::origin;
+use super::checks::server;
+use super::inputs::camera_pools::CameraPools;
+use super::inputs::input::Input;
+use super::live::arrivals::Arrivals;
+use super::live::live_times::LiveTimes;
 use super::message;
 use super::options::{GstOptions, Live};
-use super::origin;
 use super::plane::ViewLayout;
-use super::server;
 use super::times::{TICK, period_of};
 use crate::labels::Timing;
 use crate::source::live::EyeState;
@@ -220,7 +220,7 @@ impl InputStream {
     }
 
     /// Measures the frame rate if the stream does not state it.
-    pub(super) fn measure_rate(&mut self, stop: &stereod_core::control::Switch) {
+    pub(super) fn measure_rate(&mut self, stop: &crate::control::Switch) {
         if self.rate.is_some() || self.live {
             return;
         }

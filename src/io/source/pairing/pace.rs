@@ -44,6 +44,18 @@ impl Pacer {
     /// Waits until `timestamp` is due, or `is_over`; returns how late it is already.
     pub fn wait(&mut self, timestamp: Duration, is_over: impl Fn() -> bool) -> Duration {
         let now = Instant::now();
+        let due = self.due(timestamp, now);
+        while !is_over() {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        now.saturating_duration_since(due)
+    }
+
+    fn due(&mut self, timestamp: Duration, now: Instant) -> Instant {
         let (wall, stream) = *self.anchor.get_or_insert((now, timestamp));
         let after = timestamp.saturating_sub(stream).as_secs_f64() / self.speed;
         let after = Duration::try_from_secs_f64(after).unwrap_or(Duration::MAX);
@@ -53,14 +65,7 @@ impl Pacer {
             due = due.min(now + LONGEST);
             self.anchor = Some((due.max(now), timestamp));
         }
-        while !is_over() {
-            let left = due.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            std::thread::sleep(left.min(NAP));
-        }
-        now.saturating_duration_since(due)
+        due
     }
 
     /// Moves every due time back by `pause`.
@@ -77,24 +82,28 @@ mod tests {
 
     #[test]
     fn pairs_are_held_back_but_never_hurried() {
-        let (mut pacer, stop) = (Pacer::new(), || false);
-        let start = Instant::now();
-        assert_eq!(pacer.wait(Duration::from_secs(5), stop), Duration::ZERO);
-        assert_eq!(pacer.wait(Duration::from_millis(5040), stop), Duration::ZERO);
-        assert!(start.elapsed() >= Duration::from_millis(40));
-        std::thread::sleep(Duration::from_millis(30));
+        let (mut pacer, start) = (Pacer::new(), Instant::now());
+        let due = |pacer: &mut Pacer, timestamp, at| {
+            let ms = Duration::from_millis;
+            pacer.due(ms(timestamp), start + ms(at)).duration_since(start).as_millis()
+        };
+        assert_eq!(due(&mut pacer, 5000, 0), 0);
+        assert_eq!(due(&mut pacer, 5040, 1), 40);
         // 5050 is already late, so the clock restarts there.
-        let lateness = pacer.wait(Duration::from_millis(5050), stop);
-        assert!(lateness >= Duration::from_millis(20), "{lateness:?}");
-        let late = Instant::now();
-        pacer.wait(Duration::from_millis(5070), stop);
-        assert!(late.elapsed() >= Duration::from_millis(19));
+        assert_eq!(due(&mut pacer, 5050, 70), 50);
+        assert_eq!(due(&mut pacer, 5070, 75), 90);
         // At half the speed the same time takes twice as long, from the next pair on.
         pacer.set_speed(0.5);
-        pacer.wait(Duration::from_millis(5090), stop);
-        let slow = Instant::now();
-        pacer.wait(Duration::from_millis(5110), stop);
-        assert!(slow.elapsed() >= Duration::from_millis(39));
+        assert_eq!(due(&mut pacer, 5090, 100), 100);
+        assert_eq!(due(&mut pacer, 5110, 100), 140);
+    }
+
+    #[test]
+    fn a_pair_is_waited_for() {
+        let (mut pacer, start) = (Pacer::new(), Instant::now());
+        pacer.wait(Duration::from_secs(5), || false);
+        pacer.wait(Duration::from_millis(5040), || false);
+        assert!(start.elapsed() >= Duration::from_millis(40));
     }
 
     #[test]

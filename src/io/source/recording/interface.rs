@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-use stereod_core::control::Switch;
+use crate::control::Switch;
 use stereod_core::memory::{Budget, Size, TooMuch};
 
 /// Part of the memory budget that one message or chunk may take.

@@ -13,7 +13,7 @@ use super::messages::CameraInfo;
 use super::{bag, packed, rosbag2};
 use super::{dataset, mcap, svo};
 use crate::container::Stated;
-use crate::source::gst::packing;
+use crate::source::gst::inputs::packing;
 use stereod_core::reading;
 
 /// Number of folders above a path that may be the recording it is a part of.

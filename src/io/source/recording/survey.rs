@@ -14,9 +14,9 @@ use super::open::Recording;
 use super::pixels;
 use super::replay;
 use super::timing::{self, Basis, Clock, Firsts};
+use crate::control::Switch;
 use crate::source::gst::{GstOptions, Offset, Undecodable, Views};
 use crate::source::pairing::unordered::Unordered;
-use stereod_core::control::Switch;
 use stereod_core::frame::{Eye, EyeFrame, Image};
 
 /// Smallest distance of two messages with a gap between them, in usual periods.

@@ -10,7 +10,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use super::controls::{copy_exposure, set_all};
 use super::device::{Device, reason};
-use stereod_core::camera::CameraReport;
+use crate::camera::CameraReport;
 use stereod_core::thread::{self, locked};
 
 /// Polling interval of a watched camera with automatic modes.
@@ -178,7 +178,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use stereod_core::camera::ControlKind;
+    use crate::camera::ControlKind;
 
     #[test]
     fn every_request_is_answered_by_its_number() {

@@ -13,7 +13,7 @@ use bytemuck::Zeroable;
 
 use super::controls::{ControlRange, Panel};
 use super::modes::{Format, Mode, Rate, rates_within, sizes_within};
-use stereod_core::camera::{CameraControl, ControlKind};
+use crate::camera::{CameraControl, ControlKind};
 
 #[derive(Clone, Debug)]
 pub(super) struct Identity {

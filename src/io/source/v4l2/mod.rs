@@ -26,7 +26,7 @@ pub use self::modes::{Format, Mode, Rate, code_text};
 pub use self::system::{UsbDevice, User};
 
 use self::device::Device;
-use stereod_core::camera::CameraControl;
+use crate::camera::CameraControl;
 
 const SYS: &str = "/sys";
 const PROC: &str = "/proc";

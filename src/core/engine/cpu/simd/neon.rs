@@ -8,7 +8,7 @@ use std::arch::aarch64::*;
 
 use super::portable::Portable;
 use super::vector::{SimdKernel, Taps, Vector, lane_by_lane};
-use crate::calibration::RectifyMap;
+use crate::rectify::RectifyMap;
 
 /// 16 bytes.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use super::plain as baseline;
 #[cfg(target_arch = "x86_64")]
 use super::sse2 as baseline;
 use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector};
-use crate::calibration::map;
+use crate::rectify::map;
 
 /// 16 bytes.
 #[derive(Clone, Copy)]

@@ -181,7 +181,7 @@ pub trait Vector: Copy + 'static {
         candidate: (Self::Wide, Self::Wide),
     ) -> (Self::Wide, Self::Wide);
 
-    /// [`INTERPOLATED`] values at the positions of a map (`calibration/map.rs`).
+    /// [`INTERPOLATED`] values at the positions of a map (`rectify/map.rs`).
     ///
     /// # Safety
     /// The machine has the instructions; [`INTERPOLATED`] offsets and weights are readable and as many values

@@ -9,13 +9,13 @@ use super::super::job::Job;
 use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
 use super::builder::Builder;
 use super::temporal::residuals;
-use crate::calibration::Rectifier;
 use crate::frame::{Eye, LEAST_CONFIDENCE};
 use crate::matching::confidence::{self, model};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
 use crate::matching::saturation::ALIKE;
 use crate::matching::{Evidence, Fill, FillRule};
+use crate::rectify::Rectifier;
 
 /// Their kernels' sources as (name, text).
 pub const SOURCES: &[(&str, &str)] = &[

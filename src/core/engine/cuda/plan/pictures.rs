@@ -2,8 +2,8 @@
 
 use super::super::geometry::BLOCK_THREADS;
 use super::super::launch::{Arg, BufferId, Plan, Scope};
-use crate::calibration::{Rectifier, RectifyMap};
 use crate::frame::Eye;
+use crate::rectify::{Rectifier, RectifyMap};
 
 impl Plan {
     /// Rectifies the raw pictures to this size.

@@ -11,7 +11,7 @@ use crate::sink::segments::SegmentLimits;
 use crate::sink::video::matroska::tests::frames;
 
 /// A hang ends a test after this long.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(120);
 
 const SIZE: (usize, usize) = (64, 48);
 

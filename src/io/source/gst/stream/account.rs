@@ -9,8 +9,8 @@ use image::metadata::Orientation;
 
 use super::{CutShort, InputStream};
 use crate::source::Damage;
-use crate::source::gst::input::Input;
-use crate::source::gst::length;
+use crate::source::gst::checks::length;
+use crate::source::gst::inputs::input::Input;
 use crate::source::pictures::Pictures;
 use stereod_core::thread::locked;
 

@@ -10,14 +10,14 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::super::appsink::{Format, Frame, FrameCopier, Shared, build_appsink};
-use super::super::arrivals::Arrivals;
-use super::super::camera_pools::CameraPools;
-use super::super::input::Input;
-use super::super::live_times::LiveTimes;
+use super::super::checks::{inspect, limits, origin, server, time_jumps};
+use super::super::inputs::camera_pools::CameraPools;
+use super::super::inputs::input::Input;
+use super::super::inputs::{entry, libav, orientation, wiring};
+use super::super::live::arrivals::Arrivals;
+use super::super::live::live_times::LiveTimes;
+use super::super::live::sender_times;
 use super::super::options::GstOptions;
-use super::super::{
-    entry, inspect, libav, limits, orientation, origin, sender_times, server, time_jumps, wiring,
-};
 use super::{InputStream, StreamSetup, is_recorded};
 use stereod_core::picture::orientation::Orient;
 use stereod_core::thread;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use gstreamer::prelude::*;
 
 use super::super::appsink::Frame;
-use super::super::live_times::TimeCheck;
+use super::super::live::live_times::TimeCheck;
 use super::super::times::now;
 use super::InputStream;
 

@@ -1,7 +1,0 @@
-//! A run while pairs flow: the parts that watch and change it.
-
-mod changes;
-pub mod handles;
-pub mod observations;
-pub mod requests;
-pub mod tuning;

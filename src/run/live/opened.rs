@@ -1,0 +1,64 @@
+//! A run before pairs flow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::requests::Requests;
+use crate::cli::RunArgs;
+use crate::run::prepare::rig::Rig;
+use crate::settings::Loaded;
+use crate::status::Newest;
+use crate::window::Remote;
+use stereod_core::files;
+use stereod_io::clock::CaptureClock;
+use stereod_io::control::Control;
+use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::source::SourceInfo;
+use stereod_io::source::live::LiveState;
+
+/// A run whose source, engine and outputs are open.
+pub struct Opened {
+    pub args: RunArgs,
+    /// The name of the rig; empty in a run without `[[rig]]`.
+    pub name: String,
+    /// The names of all rigs that run.
+    pub rigs: Arc<[String]>,
+    pub in_effect: Mutex<Loaded>,
+    /// Switches that stop, hold and step the source.
+    pub control: Control,
+    pub requests: Requests,
+    pub remote: Option<Remote>,
+    pub info: SourceInfo,
+    pub live: Option<Arc<LiveState>>,
+    /// Set if both views come in one stream.
+    pub one_stream: bool,
+    /// Set if a recording is played at its own pace.
+    pub realtime: bool,
+    pub rig: Rig,
+    pub clock: Option<CaptureClock>,
+    pub colouring: LiveColouring,
+    pub status: Newest,
+}
+
+impl Opened {
+    pub fn loaded(&self) -> Loaded {
+        self.in_effect.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reports whether pairs come at their own pace, so that there is a latency. Others come as fast as they are
+    /// matched, and their time in queues means nothing.
+    pub fn is_clocked(&self) -> bool {
+        self.info.live || self.realtime
+    }
+
+    /// Returns the beginning of a text about this rig.
+    pub fn heading(&self) -> String {
+        if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
+    }
+
+    /// Returns the time in words for the name of a new file, after the name of the rig, if there is one.
+    pub fn stem(&self, now: SystemTime) -> String {
+        let rig = if self.name.is_empty() { String::new() } else { format!("{}-", self.name) };
+        rig + &files::compact_time(now)
+    }
+}

@@ -1,0 +1,181 @@
+//! The source of a run, and the wait for cameras and servers that are missing at its start.
+
+use std::time::{Duration, Instant};
+
+use crate::cli::RunArgs;
+use crate::cli::source::NO_SOURCE;
+use crate::run::Error;
+use crate::run::faces::service::{self, Watchdog};
+use crate::settings::{self, Loaded};
+use stereod_core::redact::redact;
+use stereod_core::settings::Origin;
+use stereod_io::backoff::Backoff;
+use stereod_io::control::{Control, Switch};
+use stereod_io::source::excerpt::Frames;
+use stereod_io::source::gst::Keep;
+use stereod_io::source::spec::SourceSpec;
+use stereod_io::source::{self, Source, SourceInfo, Unavailable};
+
+/// Returns the source of the command line, else that of the settings.
+pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, Error> {
+    if let Some(spec) = args.source.spec() {
+        return Ok(spec);
+    }
+    settings.complete().map_err(Error::usage)?;
+    settings.spec().ok_or_else(|| Error::explained(NO_SOURCE))
+}
+
+/// Opens the source as [`open_source`] does, once it is available. Returns `None` if the run was
+/// stopped meanwhile.
+pub fn wait_for(
+    spec: &SourceSpec,
+    loaded: &Loaded,
+    endless: bool,
+    frames: Frames,
+    keep: &Keep,
+    control: &Control,
+) -> anyhow::Result<Option<Box<dyn Source>>> {
+    let open = || open_source(spec, loaded, endless, frames, keep, control);
+    let source = until_there(loaded.settings.source.wait(), &control.stop, open)?;
+    match &source {
+        Some(source) => tracing::info!("{}", describe(source.info())),
+        None => tracing::info!("stopped before the source was there"),
+    }
+    Ok(source)
+}
+
+/// Opens the source, which takes its memory from `keep`; then its size is known. `endless`: a demo
+/// without a set length never ends.
+pub fn open_source(
+    spec: &SourceSpec,
+    loaded: &Loaded,
+    endless: bool,
+    frames: Frames,
+    keep: &Keep,
+    control: &Control,
+) -> anyhow::Result<Box<dyn Source>> {
+    let settings = &loaded.settings;
+    let mut demo = settings.demo.options(loaded.params.range);
+    if endless && *loaded.origin("demo", "frames") == Origin::Default {
+        demo.frames = None;
+    }
+    let mut streams = settings.source.stream_options(&settings.camera, &control.stop, keep);
+    streams.part.frames = frames;
+    source::open(spec, demo, &streams)
+}
+
+pub fn describe(info: &SourceInfo) -> String {
+    let mut text = format!("{}: {}x{}", info.description, info.width, info.height);
+    if let Some((width, height)) = info.right {
+        text += &format!(" and {width}x{height}");
+    }
+    if let Some(rate) = info.rate {
+        text += &format!(", {rate:.4} pairs/s").replace(".0000", "");
+    }
+    match info.pairs {
+        Some(pairs) => text += &format!(", about {pairs} pairs"),
+        None if info.live => text += ", live",
+        None => {}
+    }
+    text
+}
+
+/// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
+/// new reason is logged once. Returns `None` if `stop` was set meanwhile.
+pub fn until_there<T>(
+    longest: Duration,
+    stop: &Switch,
+    mut open: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<Option<T>> {
+    let begin = Instant::now();
+    let mut backoff = Backoff::default();
+    let mut pause = backoff.after(Duration::MAX);
+    let mut said = None;
+    let mut watchdog = Watchdog::of_manager();
+    loop {
+        let error = match open() {
+            Ok(opened) => {
+                if said.is_some() {
+                    let waited = begin.elapsed().as_secs_f64();
+                    tracing::info!("it is there after {waited:.1} s");
+                }
+                return Ok(Some(opened));
+            }
+            _ if stop.is_set() => return Ok(None),
+            Err(error) => error,
+        };
+        let Some(Unavailable { reason }) = error.downcast_ref() else { return Err(error) };
+        let left = longest.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Err(error);
+        }
+        if said.as_ref() != Some(reason) {
+            tracing::warn!("{reason}; waiting for it");
+            service::waits(&redact(reason));
+            said = Some(reason.clone());
+        }
+        let until = Instant::now() + pause.min(left);
+        while Instant::now() < until {
+            if stop.is_set() {
+                return Ok(None);
+            }
+            watchdog.tick(|_| false);
+            std::thread::sleep(crate::run::TICK);
+        }
+        pause = backoff.further();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absent() -> anyhow::Error {
+        Unavailable { reason: "no camera".to_owned() }.into()
+    }
+
+    #[test]
+    fn what_is_absent_is_tried_again() {
+        let mut attempts = 0;
+        let opened = until_there(Duration::MAX, &Switch::default(), || {
+            attempts += 1;
+            if attempts < 3 { Err(absent()) } else { Ok(attempts) }
+        });
+        assert_eq!(opened.unwrap(), Some(3));
+    }
+
+    #[test]
+    fn not_longer_than_wanted() {
+        let mut attempts = 0;
+        let wait = Duration::from_millis(700);
+        let begin = Instant::now();
+        let opened = until_there(wait, &Switch::default(), || -> anyhow::Result<()> {
+            attempts += 1;
+            Err(absent())
+        });
+        assert!(opened.unwrap_err().is::<Unavailable>());
+        assert!(begin.elapsed() >= wait);
+        assert!(attempts <= 3, "{attempts}, not at once, after the first pause, at the end");
+    }
+
+    #[test]
+    fn what_waiting_does_not_help_against_fails_at_once() {
+        let mut attempts = 0;
+        let opened = until_there(Duration::MAX, &Switch::default(), || -> anyhow::Result<()> {
+            attempts += 1;
+            anyhow::bail!("the camera has no such format")
+        });
+        assert!(opened.is_err());
+        assert_eq!(attempts, 1);
+    }
+
+    #[test]
+    fn stopping_ends_the_wait_without_an_error() {
+        let stop = Switch::default();
+        let opened = until_there(Duration::MAX, &stop, || -> anyhow::Result<()> {
+            stop.set(true);
+            Err(absent())
+        });
+        assert_eq!(opened.unwrap(), None);
+    }
+}
