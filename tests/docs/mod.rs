@@ -2,6 +2,7 @@
 //! checks it as far as possible without a camera, a server or a GPU.
 
 mod blocks;
+mod figures;
 mod inputs;
 mod names;
 mod shell;
