@@ -11,7 +11,7 @@ Runs everything, or some parts of it:
   lint      formatting, layers, limits, shell scripts, fewer features, ARM64, documents
   core      tests of the matcher and of calibrations, parity, kernels for all architectures
   program   all other Rust tests
-  others    recordings of other programs, the Python package, the live page in Chromium, the documents' figures
+  others    recordings of other programs, the Python package, the live page in Chromium
   cameras   simulated cameras
 END
 }
@@ -174,7 +174,6 @@ else
     await
     if wanted others; then
         beside "recordings of other programs" scripts/recordings.sh
-        beside "figures of the demo scene" scripts/figures.py "${CARGO_TARGET_DIR:-target}/debug/stereod" --check
         check "live page in Chromium" scripts/browser.sh
         await
     fi
