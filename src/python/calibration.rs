@@ -14,9 +14,9 @@ use super::forks::held_off;
 use super::parameters::{argument, optional};
 use super::waiting::interruptible;
 use crate::raised;
-use stereod_calibration::{Camera, Lens, Rectification};
+use stereod_calibration::{BoardView, Camera, Lens, Rectification};
 use stereod_core::frame::StereoGeometry;
-use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
+use stereod_core::matcher::{ImageBuf, Rectifier};
 
 /// A calibration of two cameras, read from one file or two in any format that `stereod` reads.
 ///
@@ -25,7 +25,7 @@ use stereod_core::matcher::{self, BoardView, ImageBuf, Rectifier};
 /// 1 (everything that the cameras see).
 #[pyclass(module = "stereod", frozen)]
 pub struct Calibration {
-    calibration: matcher::Calibration,
+    calibration: stereod_calibration::Calibration,
     alpha: Option<f64>,
     rectification: Rectification,
     rectifier: OnceLock<Rectifier>,
@@ -38,7 +38,7 @@ const ALPHA: &str = "a number from 0 to 1";
 type Pair = (Py<PyArray2<u8>>, Py<PyArray2<u8>>);
 
 impl Calibration {
-    fn of(calibration: matcher::Calibration, alpha: Option<f64>) -> PyResult<Self> {
+    fn of(calibration: stereod_calibration::Calibration, alpha: Option<f64>) -> PyResult<Self> {
         let rectification =
             stereod_calibration::rectification(&calibration, alpha).map_err(raised)?;
         Ok(Self { calibration, alpha, rectification, rectifier: OnceLock::new() })
@@ -98,8 +98,10 @@ impl Calibration {
         let (size, alpha) = (optional("size", size, SIZE)?, optional("alpha", alpha, ALPHA)?);
         let files: Vec<PathBuf> = argument("files", files, "one file or two, by their names")?;
         let calibration = match size {
-            None => matcher::Calibration::read(&files).map_err(raised)?,
-            Some(size) => matcher::Calibration::read_for_size(&files, size).map_err(raised)?,
+            None => stereod_calibration::Calibration::read(&files).map_err(raised)?,
+            Some(size) => {
+                stereod_calibration::Calibration::read_for_size(&files, size).map_err(raised)?
+            }
         };
         Self::of(calibration, alpha)
     }
@@ -137,7 +139,7 @@ impl Calibration {
         }
         let pairs = left.into_iter().zip(right);
         let views: Vec<_> = pairs.map(|(left, right)| BoardView { left, right }).collect();
-        let solve = move || matcher::Calibration::solve(board, square, size, &views);
+        let solve = move || stereod_calibration::Calibration::solve(board, square, size, &views);
         let (calibration, rms_px) = interruptible(py, solve)?.map_err(raised)?;
         Ok((Self::of(calibration, None)?, rms_px))
     }
@@ -169,7 +171,13 @@ impl Calibration {
             PyValueError::new_err(format!("T has {count} numbers; a translation has x, y and z"))
         })?;
         let cameras = [(matrices[0], &lenses[0][..]), (matrices[1], &lenses[1][..])];
-        let made = matcher::Calibration::of_cameras(cameras, rotation, translation, size, fisheye);
+        let made = stereod_calibration::Calibration::of_cameras(
+            cameras,
+            rotation,
+            translation,
+            size,
+            fisheye,
+        );
         Self::of(made.map_err(raised)?, alpha)
     }
 
@@ -204,7 +212,10 @@ impl Calibration {
             centre_y_px: y,
             right_centre_x_px: x,
         };
-        Self::of(matcher::Calibration::of_rectified(size, &geometry).map_err(raised)?, None)
+        Self::of(
+            stereod_calibration::Calibration::of_rectified(size, &geometry).map_err(raised)?,
+            None,
+        )
     }
 
     /// Makes a calibration of the text of a stereod TOML file.
@@ -217,7 +228,7 @@ impl Calibration {
     ) -> PyResult<Self> {
         let text: PyBackedStr = argument("text", text, "the text of a stereod TOML file")?;
         let alpha = optional("alpha", alpha, ALPHA)?;
-        Self::of(matcher::Calibration::of_toml(&text).map_err(raised)?, alpha)
+        Self::of(stereod_calibration::Calibration::of_toml(&text).map_err(raised)?, alpha)
     }
 
     /// Returns the text of a stereod TOML file with the calibration.

@@ -12,6 +12,7 @@ mod forks;
 mod matcher;
 mod pairs;
 mod parameters;
+mod setup;
 mod stream;
 mod waiting;
 

@@ -9,19 +9,17 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Channels, View, array2};
+use super::arrays::{Channels, array2};
 use super::batch::{self, Batch};
 use super::calibration::Calibration;
 use super::disparity::Disparity;
 use super::forks::held_off;
 use super::parameters::{self, Given, argument, optional, text_of};
+use super::setup::Setup;
 use super::stream::Stream;
 use super::waiting::interruptible;
-use crate::Loaded;
 use crate::raised;
-use stereod_core::engine::PairSpec;
 use stereod_core::matcher::{self, Error, ImageRef, Recipe};
-use stereod_core::matching::Params;
 use stereod_core::thread::locked;
 
 /// Matches pairs of images.
@@ -34,11 +32,7 @@ use stereod_core::thread::locked;
 #[pyclass(module = "stereod", frozen)]
 pub struct Matcher {
     keywords: Py<PyDict>,
-    given: Arc<Given>,
-    loaded: Loaded,
-    params: Arc<Params>,
-    calibration: Option<Py<Calibration>>,
-    channels: Channels,
+    setup: Arc<Setup>,
     /// Locked only with the interpreter held, so never by another thread while one forks.
     engine: Mutex<OfProcess>,
 }
@@ -61,7 +55,6 @@ struct Engine {
 
 const DISPARITY: &str = "a stereod.Disparity, which a call of the matcher returns";
 
-/// A matcher for one size of images.
 struct Running {
     size: (usize, usize),
     matcher: matcher::Matcher,
@@ -128,43 +121,8 @@ impl Matcher {
         size: (usize, usize),
         work: impl FnOnce(&mut matcher::Matcher) -> Result<T, Error> + Send + 'static,
     ) -> PyResult<T> {
-        let (recipe, engine) = (self.recipe(py, size)?, self.engine()?);
+        let (recipe, engine) = (self.setup.recipe(py, size)?, self.engine()?);
         interruptible(py, move || engine.with(size, recipe, work))?.map_err(raised)
-    }
-
-    /// Returns the recipe of an engine for images of this size.
-    pub fn recipe(&self, py: Python<'_>, size: (usize, usize)) -> PyResult<Recipe> {
-        let pairs = match &self.calibration {
-            None => PairSpec::rectified(size.0, size.1),
-            Some(rig) => matcher::pairs(rig.get().rectifier(py)?),
-        };
-        let settings = &self.loaded.settings.engine;
-        let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
-        Ok(Recipe { params, pairs, choice, options })
-    }
-
-    /// Wraps the result of an engine with these parameters.
-    pub fn wrapped(&self, disparity: matcher::Disparity) -> Disparity {
-        Disparity::of(disparity, self.given.clone())
-    }
-
-    /// Takes two images, and returns the size of the left one.
-    pub fn views(
-        &self,
-        left: &Bound<'_, PyAny>,
-        right: &Bound<'_, PyAny>,
-    ) -> PyResult<([View; 2], (usize, usize))> {
-        let views =
-            [View::of("left", left, self.channels)?, View::of("right", right, self.channels)?];
-        let [left, right] = [views[0].image().map_err(raised)?, views[1].image().map_err(raised)?];
-        let [size, other] = [left, right].map(|image| (image.width(), image.height()));
-        if self.calibration.is_none() && size != other {
-            return Err(PyValueError::new_err(format!(
-                "left has {}x{} pixels and right {}x{}; a pair has one size",
-                size.0, size.1, other.0, other.1
-            )));
-        }
-        Ok((views, size))
     }
 
     fn compute(
@@ -175,13 +133,13 @@ impl Matcher {
         + Send
         + 'static,
     ) -> PyResult<Disparity> {
-        let (views, size) = self.views(left, right)?;
+        let (views, size) = self.setup.views(left, right)?;
         let (disparity, _views) = self.with(left.py(), size, move |matcher| {
             let disparity = work(matcher, [views[0].image()?, views[1].image()?])?;
             // Arrays are given back with the interpreter held.
             Ok((disparity, views))
         })?;
-        Ok(self.wrapped(disparity))
+        Ok(self.setup.wrapped(disparity))
     }
 }
 
@@ -211,13 +169,16 @@ impl Matcher {
         keywords.set_item("channels", channels)?;
         keywords.set_item("confidence", confidence)?;
         let loaded = given.load()?;
-        Ok(Self {
-            keywords: keywords.unbind(),
+        let setup = Setup {
             given: Arc::new(given),
             params: Arc::new(loaded.params.clone()),
             loaded,
             calibration,
             channels: Channels::of(channels)?,
+        };
+        Ok(Self {
+            keywords: keywords.unbind(),
+            setup: Arc::new(setup),
             engine: Mutex::new(OfProcess::new()),
         })
     }
@@ -267,7 +228,7 @@ impl Matcher {
     /// Matches the pairs of a stream: tuples (left, right, time), or the pairs of `stereod.open`. Returns an
     /// iterator over their disparities, in order. On a GPU several pairs are in flight.
     fn stream(slf: Py<Self>, pairs: &Bound<'_, PyAny>) -> PyResult<Stream> {
-        Ok(Stream::of(slf, pairs.try_iter()?.unbind(), None))
+        Ok(Stream::of(slf.get().setup.clone(), pairs.try_iter()?.unbind(), None))
     }
 
     /// Returns the disparities of a stack of pairs that belong to no stream: (N, H, W) of uint8 or uint16,
@@ -280,7 +241,8 @@ impl Matcher {
     ) -> PyResult<Batch> {
         let pairs = batch::pairs(left, right)?;
         let engine = slf.get().engine()?;
-        let stream = Stream::of(slf, pairs.unbind(), locked(&engine.batches).take());
+        let stream =
+            Stream::of(slf.get().setup.clone(), pairs.unbind(), locked(&engine.batches).take());
         let mut disparities = Vec::new();
         while let Some(disparity) = stream.__next__(py)? {
             disparities.push(Py::new(py, disparity)?);
@@ -361,7 +323,7 @@ impl Matcher {
 impl Matcher {
     /// Returns the size of the images that lead to such a map.
     fn input_size(&self, py: Python<'_>, of: &matcher::Disparity) -> PyResult<(usize, usize)> {
-        match &self.calibration {
+        match &self.setup.calibration {
             None => Ok((of.map().width(), of.map().height())),
             Some(rig) => Ok(rig.get().rectifier(py)?.source_size(stereod_core::Eye::Left)),
         }

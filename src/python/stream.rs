@@ -10,9 +10,9 @@ use pyo3::types::PyIterator;
 
 use super::disparity::Disparity;
 use super::forks::held_off;
-use super::matcher::Matcher;
 use super::pairs::Pair;
 use super::parameters;
+use super::setup::Setup;
 use super::waiting::interruptible;
 use crate::raised;
 use stereod_core::matcher;
@@ -21,7 +21,7 @@ use stereod_core::thread::locked;
 /// The disparities of a stream, in order; an iterator. `Matcher.stream` makes it.
 #[pyclass(module = "stereod", frozen)]
 pub struct Stream {
-    matcher: Py<Matcher>,
+    setup: Arc<Setup>,
     pairs: Py<PyIterator>,
     process: u32,
     /// Always there until it is dropped.
@@ -41,9 +41,9 @@ struct Work {
 
 impl Stream {
     /// Makes a stream of the pairs of an iterator.
-    pub fn of(matcher: Py<Matcher>, pairs: Py<PyIterator>, spare: Option<matcher::Stream>) -> Self {
+    pub fn of(setup: Arc<Setup>, pairs: Py<PyIterator>, spare: Option<matcher::Stream>) -> Self {
         let work = Work { spare: Mutex::new(spare), ..Work::default() };
-        Self { matcher, pairs, process: process::id(), work: Some(Arc::new(work)) }
+        Self { setup, pairs, process: process::id(), work: Some(Arc::new(work)) }
     }
 
     /// Takes the engine of a stream that has ended.
@@ -64,9 +64,8 @@ impl Stream {
             })?,
         };
         let time = parameters::time(&time)?;
-        let matcher = self.matcher.get();
-        let (views, size) = matcher.views(&left, &right)?;
-        let recipe = matcher.recipe(py, size)?;
+        let (views, size) = self.setup.views(&left, &right)?;
+        let recipe = self.setup.recipe(py, size)?;
         let push = move || {
             let mut engine = locked(&work.engine);
             let stream = match &mut *engine {
@@ -102,7 +101,7 @@ impl Stream {
         let work = self.work.as_ref().expect("it is there until the drop");
         loop {
             if let Some(disparity) = locked(&work.done).pop_front() {
-                return Ok(Some(self.matcher.get().wrapped(disparity)));
+                return Ok(Some(self.setup.wrapped(disparity)));
             }
             if let Some(item) = self.pairs.bind(py).clone().next() {
                 self.push(py, &item?, work.clone())?;
