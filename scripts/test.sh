@@ -67,6 +67,9 @@ fi
 RUSTC_WORKSPACE_WRAPPER=$(command -v clippy-driver) || { echo "test: clippy is missing: rustup component add clippy" >&2; exit 1; }
 export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
 
+# Many tests wait for a program that waits for another; none follows the clock, so more of them than processors run at once.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+
 # Incremental compilation does not pay for a single build.
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 
