@@ -32,7 +32,7 @@ def items():
         kind, name, _ = page.name.split(".")
         content = page.read_text(encoding="utf-8")
         yield f"{kind} {name}"
-        # What every type has (auto traits, blanket implementations) is left out.
+        # Every type has auto traits and blanket implementations, so they are left out.
         own = re.split(r'<h2 id="(?:synthetic|blanket)-implementations"', content)[0]
         for method, field, trait in MEMBER.findall(own):
             # A trait's bounds may fill lines; its name says enough.

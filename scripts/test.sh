@@ -134,7 +134,7 @@ simulated_cameras() {
 }
 twice() { "$@" || { echo "once more:" && "$@"; }; }
 
-# What is fetched, unpacked and made while Cargo builds.
+# Packages of Python and the image are fetched and made while Cargo builds.
 if [[ $# -eq 0 ]]; then
     # Without them the checks that need them skip, too.
     beside "tools of the tests" sh -c "scripts/test_tools.sh || exit 77"

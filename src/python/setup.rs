@@ -1,4 +1,4 @@
-//! What a matcher and its streams match with.
+//! Parameters, calibration and channels, which a matcher shares with its streams.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use ros2_client::dds::rustdds::{
 
 use crate::control::Switch;
 use crate::ros2::dds::{self, Member, PacketLoss};
-use crate::source::Unavailable;
+use crate::source::interface::Unavailable;
 use crate::source::recording::interface::{Encoding, Message, Reader, Topic, check_length};
 
 /// Longest time to look for topics with images.

@@ -4,7 +4,7 @@ mod byte_stream;
 pub mod demo;
 pub mod excerpt;
 pub mod gst;
-mod interface;
+pub(crate) mod interface;
 mod launch_line;
 pub mod live;
 mod misnamed;

@@ -1,6 +1,6 @@
 //! The most frequent operations of [`Vector`](super::Vector) on 16 bytes as loops over arrays.
 
-use super::portable::zip;
+use super::vector::zip;
 
 type Bytes = [u8; 16];
 type Numbers = [i16; 8];

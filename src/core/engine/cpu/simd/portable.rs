@@ -5,7 +5,7 @@
 use super::plain as baseline;
 #[cfg(target_arch = "x86_64")]
 use super::sse2 as baseline;
-use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector};
+use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector, zip};
 use crate::rectify::map;
 
 /// 16 bytes.
@@ -17,19 +17,6 @@ pub struct Portable([u8; 16]);
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 pub struct Wide([i16; 8]);
-
-/// Combines the lanes of two vectors.
-#[inline(always)]
-pub(super) fn zip<T: Copy, const N: usize>(
-    mut a: [T; N],
-    b: [T; N],
-    f: impl Fn(T, T) -> T,
-) -> [T; N] {
-    for i in 0..N {
-        a[i] = f(a[i], b[i]);
-    }
-    a
-}
 
 /// Functions of two vectors that are the baseline's.
 macro_rules! lane_by_lane {

@@ -204,3 +204,16 @@ macro_rules! lane_by_lane {
 }
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use lane_by_lane;
+
+/// Combines the lanes of two vectors.
+#[inline(always)]
+pub(super) fn zip<T: Copy, const N: usize>(
+    mut a: [T; N],
+    b: [T; N],
+    f: impl Fn(T, T) -> T,
+) -> [T; N] {
+    for i in 0..N {
+        a[i] = f(a[i], b[i]);
+    }
+    a
+}
