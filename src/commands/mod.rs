@@ -30,6 +30,14 @@ use stereod_core::thread;
 use stereod_io::source;
 use stereod_io::text;
 
+/// Commands that this program was built without, and their features.
+const LEFT_OUT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "boards"))]
+    ("calibrate", "boards"),
+    #[cfg(not(feature = "evaluate"))]
+    ("evaluate", "evaluate"),
+];
+
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;
 
@@ -72,6 +80,12 @@ fn suggest_run(error: &mut clap::Error) {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(line) = cli::run_instead(&arguments).filter(|_| lacks_command) {
         let tip = format!("give the command: `{line}`").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    let absent = |&&(command, _): &&(&str, _)| arguments.first().is_some_and(|a| a == command);
+    if let Some((_, feature)) = LEFT_OUT.iter().find(absent) {
+        let tip = format!("this stereod was built without it (Cargo's feature `{feature}`)").into();
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
 }

@@ -115,7 +115,6 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let kept_row = self.ring.add(r * ring * kept * depth);
             let piece = self.winner.piece();
 
-            // Extended vectors of a pixel.
             let mut extended = [[V::splat(0); MAX]; PATHS];
             for x in first..end {
                 let mut states = self.enter(&row, x, chunks, &mut before, &mut extended);
