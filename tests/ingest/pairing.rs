@@ -210,7 +210,10 @@ fn live_eyes_share_a_clock() {
             if skews.len() == 60 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap();
-    assert!(skews.iter().all(|&skew| skew <= 8_000_000), "{skews:?}");
+    // The eyes begin at times of their own, so they may be half a frame apart, and a little more before the other
+    // neighbour is taken.
+    let half = 1_000_000_000 / 60 / 2;
+    assert!(skews.iter().all(|&skew| skew <= half + half / 4), "{skews:?}");
     // A busy machine loses some frames, so that 60 pairs take longer, but not longer than the test.
     let seconds = (times[59] - times[0]).as_secs_f64();
     assert!((0.9..=begun.elapsed().as_secs_f64() + 0.1).contains(&seconds), "{seconds}");
