@@ -18,6 +18,7 @@ use crate::run::prepare::ranging;
 use crate::run::prepare::rig::Cameras;
 use crate::settings::{Loaded, Size};
 use report::{Measured, Report, table};
+use stereod_core::engine::difference::Make;
 use stereod_core::engine::{self, Choice, Engine};
 use stereod_core::files;
 use stereod_core::frame::{Matched, StageTime, StereoPair};
@@ -143,7 +144,9 @@ fn report(
 
     let measured = measure(&mut *engine, &mut pairs, args.repeat)?;
     let verified = match args.verify {
-        true => Some(verify_all(&mut *engine, &mut pairs, params)?),
+        true => Some(verify_all(&mut *engine, &mut pairs, params, &|params, pairs| {
+            engine::create(choice, params, pairs, &options)
+        })?),
         false => None,
     };
     Ok(Report {
@@ -232,6 +235,7 @@ fn verify_all(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,
     params: &Params,
+    make: Make<'_>,
 ) -> anyhow::Result<usize> {
     // The pairs start a new stream.
     engine.resume(History::default())?;
@@ -243,7 +247,7 @@ fn verify_all(
         engine.submit(pair)?;
         in_flight += 1;
         while in_flight == depth || (pairs.is_empty() && in_flight > 0) {
-            same += verify(&collect(engine)?, params, layout.as_ref(), &mut history)?;
+            same += verify(&collect(engine)?, params, layout.as_ref(), &mut history, make)?;
             in_flight -= 1;
         }
     }
@@ -258,6 +262,7 @@ fn median(times: &mut [Duration]) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stereod_core::engine::PairSpec;
     use stereod_core::frame::{DisparityMap, Image};
     use stereod_core::matching::{Paths, match_pair};
     use stereod_core::pool::Pooled;
@@ -416,11 +421,16 @@ mod tests {
     fn verifying_finds_a_wrong_pixel() {
         let (mut device, mut pairs) = device();
         let params = device.params.clone();
-        let same = verify_all(&mut device, &mut pairs, &params).unwrap();
+        let make = |_: &Params, _: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(Device { wrong: true, ..super::tests::device().0 }))
+        };
+        let same = verify_all(&mut device, &mut pairs, &params, &make).unwrap();
         assert_eq!((same, device.most), (4 * 32, 3));
         let (mut device, mut pairs) = super::tests::device();
         device.wrong = true;
-        let error = verify_all(&mut device, &mut pairs, &params).unwrap_err().to_string();
+        let error = verify_all(&mut device, &mut pairs, &params, &make).unwrap_err();
+        let error = format!("{error:#}");
         assert!(error.contains("at x 5, y 0") && error.contains("1 of 32"), "{error}");
+        assert!(error.contains("the first stage that differs: cost volume"), "{error}");
     }
 }

@@ -20,6 +20,7 @@ use crate::observe::told::{Check, Warnings};
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::prepare::{ranging, reversed};
 use crate::settings::{Loaded, Settings};
+use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
 use stereod_core::matching::{History, Params};
@@ -121,6 +122,13 @@ fn read_cameras<'a>(
     Ok(cameras)
 }
 
+fn make(loaded: &Loaded, params: &Params, pairs: &PairSpec) -> anyhow::Result<Box<dyn Engine>> {
+    let mut options = loaded.settings.engine.options();
+    // There is only one pair.
+    options.cuda.in_flight = 1;
+    engine::create(loaded.settings.engine.kind, params, pairs, &options)
+}
+
 /// Matches the pair with an engine of its own, whose memory is free afterwards.
 fn match_pair(
     raw: StereoPair,
@@ -128,10 +136,7 @@ fn match_pair(
     params: &Params,
     rig: &Rig,
 ) -> anyhow::Result<(Matched, Option<TileLayout>)> {
-    let mut options = loaded.settings.engine.options();
-    // There is only one pair.
-    options.cuda.in_flight = 1;
-    let mut engine = engine::create(loaded.settings.engine.kind, params, &rig.pairs, &options)?;
+    let mut engine = make(loaded, params, &rig.pairs)?;
     let now = Instant::now();
     engine.submit(raw)?;
     let matched = engine.collect()?.context("the engine lost the pair")?;
@@ -193,7 +198,8 @@ impl Outcome<'_> {
             let [left, right] = self.stills.read()?;
             verify_rectified(&pair(left, right), &self.matched, rectifier)?;
         }
-        let pixels = verify(&self.matched, self.params, layout, &mut History::default())?;
+        let make = |params: &Params, pairs: &PairSpec| make(self.loaded, params, pairs);
+        let pixels = verify(&self.matched, self.params, layout, &mut History::default(), &make)?;
         print(format!("identical with the reference ({pixels} pixels)\n"))
     }
 

@@ -3,6 +3,7 @@
 mod carrying;
 pub mod cpu;
 pub mod cuda;
+pub mod difference;
 mod interface;
 pub mod tiled;
 mod tiling;

@@ -27,6 +27,7 @@ pub mod pyramid;
 pub mod residuals;
 pub mod saturation;
 pub mod scene;
+pub mod stages;
 pub mod subpixel;
 pub mod support;
 pub mod temporal;

@@ -17,6 +17,7 @@ use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
+use stereod_core::engine::difference::compare_maps;
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::Image;
 use stereod_core::{
@@ -50,9 +51,12 @@ fn compare(params: &Params, size: (usize, usize), looks: &[Look]) -> Result<bool
         let options = CudaOptions { in_flight, ..CudaOptions::default() };
         let Some(mut engine) = engine(params, size, &options) else { return Ok(false) };
         let expected = expected.get_or_insert_with(|| parity::expected(params, size, looks));
+        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(CudaEngine::new(params, pairs, &options)?))
+        };
         for profiling in [false, true] {
             engine.set_profiling(profiling);
-            parity::compare(&mut engine, params, size, looks, expected)
+            parity::compare(&mut engine, params, size, looks, expected, &make)
                 .map_err(|difference| format!("{difference} {options:?}"))?;
         }
     }
@@ -254,7 +258,7 @@ fn on_cpu(cpu: &mut CpuEngine, (width, height): (usize, usize), look: Look) -> D
 fn check_next(engine: &mut CudaEngine, expected: &mut std::collections::VecDeque<DisparityMap>) {
     let matched = engine.collect().unwrap().unwrap();
     let expected = expected.pop_front().unwrap();
-    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    compare_maps(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]
@@ -324,7 +328,7 @@ fn pictures_outlive_the_engine_that_lent_their_memory() {
     let mut cpu =
         CpuEngine::new(&other, &PairSpec::rectified(64, 48), CpuOptions::default()).unwrap();
     let expected = on_cpu(&mut cpu, (64, 48), NOISY);
-    parity::same(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
+    compare_maps(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));
     // The pool continues with its remaining memory.
     assert_eq!(pool.take(64 * 48).len(), 64 * 48);
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
+use stereod_core::engine::difference::compare_maps;
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Image, Mask};
 use stereod_core::matching::match_pair;
@@ -21,8 +22,7 @@ use stereod_core::{
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
-    compare_relay_of, looks, pair, params, pictures, same, smoothings, usual, weak_looks,
-    wild_rectifier,
+    compare_relay_of, looks, pair, params, pictures, smoothings, usual, weak_looks, wild_rectifier,
 };
 use common::streams::{compare_stream, drifting, streams};
 
@@ -35,9 +35,12 @@ fn compare(
 ) -> Result<(), String> {
     let expected = parity::expected(params, (width, height), looks);
     options.into_iter().try_for_each(|options| {
-        let mut engine = CpuEngine::new(params, &PairSpec::rectified(width, height), options)
-            .map_err(|e| e.to_string())?;
-        parity::compare(&mut engine, params, (width, height), looks, &expected)
+        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(CpuEngine::new(params, pairs, options)?))
+        };
+        let mut engine =
+            make(params, &PairSpec::rectified(width, height)).map_err(|e| e.to_string())?;
+        parity::compare(&mut *engine, params, (width, height), looks, &expected, &make)
             .map_err(|difference| format!("{difference} {options:?}"))
     })
 }
@@ -102,7 +105,7 @@ proptest! {
             let (left, right) = eyes();
             engine.submit(pair(left, right)).unwrap();
             let matched = engine.collect().unwrap().unwrap();
-            let outcome = same(&expected, &matched.disparity);
+            let outcome = compare_maps(&expected, &matched.disparity);
             prop_assert!(outcome.is_ok(), "{:?} {:?} {:?}", outcome, params, options);
         }
     }

@@ -30,14 +30,17 @@ const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, 
 const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(200_000), ..WHOLE };
 const SHARED: WebGpuOptions = WebGpuOptions { subgroups: false, ..WHOLE };
 
-/// An engine, or `None` where this machine cannot have one.
-fn engine(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> Option<WebGpuEngine> {
+fn make(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> anyhow::Result<WebGpuEngine> {
     // A byte for each disparity and path, of five in one direction, in groups of up to 128 words.
     let row = 5 * pairs.size.0 * (params.range.count + 512);
     let buffer_max = options.buffer_max.map(|most| most.max(row as u64));
     let options = WebGpuOptions { buffer_max, ..options };
-    let made = WebGpuEngine::new(params, pairs, options, CpuOptions::default());
-    match made {
+    WebGpuEngine::new(params, pairs, options, CpuOptions::default())
+}
+
+/// An engine, or `None` where this machine cannot have one.
+fn engine(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> Option<WebGpuEngine> {
+    match make(params, pairs, options) {
         Ok(engine) => Some(engine),
         Err(error) if error.downcast_ref::<NoDevice>().is_some() => {
             let required = std::env::var_os("STEREOD_TEST_WGPU").is_some();
@@ -86,7 +89,10 @@ fn compare(
         let pairs = PairSpec::rectified(size.0, size.1);
         let Some(mut engine) = engine(params, &pairs, options) else { return Ok(()) };
         let expected = expected.get_or_insert_with(|| parity::expected(params, size, looks));
-        parity::compare(&mut engine, params, size, looks, expected)
+        let make = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(make(params, pairs, options)?))
+        };
+        parity::compare(&mut engine, params, size, looks, expected, &make)
             .map_err(|difference| format!("{difference} {options:?}"))?;
     }
     Ok(())
@@ -251,7 +257,7 @@ fn what_shaders_cannot_do_is_refused_by_name() {
     }
 }
 
-/// A fault in any shader is noticed: each of these changes one, and the maps of a pair must differ.
+/// A fault in any shader is noticed, and the stage is named: each of these changes one shader.
 #[test]
 fn broken_shaders_are_noticed() {
     let params = usual()
@@ -271,47 +277,97 @@ fn broken_shaders_are_noticed() {
         Look { seed: 8, levels: 5, step: 1, shift: 4, noise: 40, white: false },
     ];
     compare(&params, size, &[WHOLE, BANDS], &looks).unwrap();
-    for (what, options, text, instead) in [
-        ("half", WHOLE, "(sum + 2u) >> 2u", "sum >> 2u"),
-        ("smooth", WHOLE, "var sum = 8u;", "var sum = 0u;"),
-        ("compute_features", WHOLE, "is_centre || number == CENSUS_BITS", "number >= 9u"),
+    let mut wrong = Vec::new();
+    for (what, stage, options, text, instead) in [
+        ("half", "prior of level 1", WHOLE, "(sum + 2u) >> 2u", "sum >> 2u"),
+        ("smooth", "aggregation", WHOLE, "var sum = 8u;", "var sum = 0u;"),
+        (
+            "compute_features",
+            "cost volume",
+            WHOLE,
+            "is_centre || number == CENSUS_BITS",
+            "number >= 9u",
+        ),
         (
             "compute_blends",
+            "texture",
             WHOLE,
             "min(3u * threshold - min(range",
             "min(4u * threshold - min(range",
         ),
-        ("expect", WHOLE, "(2 * own + 8) >> 4u", "(2 * own) >> 4u"),
-        ("compute_costs", WHOLE, "INTENSITY_WEIGHT * min(", "0u * min("),
-        ("compute_costs: window", WHOLE, "max(id.y + k, RADIUS)", "max(id.y, RADIUS)"),
-        ("compute_costs: prior", WHOLE, "distances(d + 1, e)", "distances(d, e)"),
-        ("aggregate_paths", WHOLE, "+ vec4<u32>(P1)", "+ vec4<u32>(P1 + 1u)"),
-        ("aggregate_paths: surface", WHOLE, "slant > 0", "slant < 0"),
-        ("aggregate_paths: bands", BANDS, "band.goes_on != 0u", "false"),
+        ("expect", "prior of level 1", WHOLE, "(2 * own + 8) >> 4u", "(2 * own) >> 4u"),
+        ("compute_costs", "cost volume", WHOLE, "INTENSITY_WEIGHT * min(", "0u * min("),
+        ("compute_costs: window", "texture", WHOLE, "max(id.y + k, RADIUS)", "max(id.y, RADIUS)"),
+        (
+            "compute_costs: prior",
+            "prior of level 1",
+            WHOLE,
+            "distances(d + 1, e)",
+            "distances(d, e)",
+        ),
+        ("aggregate_paths", "aggregation", WHOLE, "+ vec4<u32>(P1)", "+ vec4<u32>(P1 + 1u)"),
+        ("aggregate_paths: surface", "surface", WHOLE, "slant > 0", "slant < 0"),
+        ("aggregate_paths: bands", "aggregation", BANDS, "band.goes_on != 0u", "false"),
         (
             "select_disparities",
+            "sub-pixel",
             WHOLE,
             "let least = best >> 10u;",
             "let least = (best >> 10u) + 9u;",
         ),
-        ("select_disparities: right", WHOLE, "~keys[c]", "~keys[0]"),
-        ("check_consistency", WHOLE, "- k) <= LEFT_RIGHT", "- k) < LEFT_RIGHT"),
-        ("check_consistency: saturated", WHOLE, "levels.x >= WHITE &&", "levels.x > 255u &&"),
-        ("filter_confidence", WHOLE, "min((greatest - value) >> 3u, 15)", "0"),
-        ("filter_median", WHOLE, "(count - 1) / 2", "count / 2"),
-        ("filter_speckle", WHOLE, "joins_left(i) && joins_up(i - 1u)", "joins_left(i)"),
-        ("filter_spatial", WHOLE, "let over = sum + pairs;", "let over = sum;"),
-        ("lanes", WHOLE, "subgroupShuffleDown(number, 1u)", "number"),
-        ("lanes without subgroups", SHARED, "slot ^ apart", "slot"),
-        ("texture", WHOLE, "443u", "343u"),
-        ("filter_evidence", WHOLE, "9u * (2u * threshold - 5u)", "5u * (2u * threshold - 5u)"),
-        ("filter_evidence: rays", WHOLE, "off <= tolerance", "off > tolerance"),
-        ("pack", WHOLE, "(values.y << 16u)", "(values.x << 16u)"),
+        ("select_disparities: right", "left-right of level 2", WHOLE, "~keys[c]", "~keys[0]"),
+        (
+            "check_consistency",
+            "left-right of level 2",
+            WHOLE,
+            "- k) <= LEFT_RIGHT",
+            "- k) < LEFT_RIGHT",
+        ),
+        (
+            "check_consistency: saturated",
+            "confidence",
+            WHOLE,
+            "levels.x >= WHITE &&",
+            "levels.x > 255u &&",
+        ),
+        ("filter_confidence", "confidence", WHOLE, "min((greatest - value) >> 3u, 15)", "0"),
+        ("filter_median", "median of level 2", WHOLE, "(count - 1) / 2", "count / 2"),
+        (
+            "filter_speckle",
+            "speckle of level 2",
+            WHOLE,
+            "joins_left(i) && joins_up(i - 1u)",
+            "joins_left(i)",
+        ),
+        (
+            "filter_spatial",
+            "spatial of level 2",
+            WHOLE,
+            "let over = sum + pairs;",
+            "let over = sum;",
+        ),
+        ("lanes", "aggregation", WHOLE, "subgroupShuffleDown(number, 1u)", "number"),
+        ("lanes without subgroups", "cost volume", SHARED, "slot ^ apart", "slot"),
+        ("texture", "texture of level 1", WHOLE, "443u", "343u"),
+        (
+            "filter_evidence",
+            "evidence",
+            WHOLE,
+            "9u * (2u * threshold - 5u)",
+            "5u * (2u * threshold - 5u)",
+        ),
+        ("filter_evidence: rays", "evidence", WHOLE, "off <= tolerance", "off > tolerance"),
+        ("pack", "cost volume", WHOLE, "(values.y << 16u)", "(values.x << 16u)"),
     ] {
         let options = WebGpuOptions { mutation: Some((text, instead)), ..options };
         if engine(&params, &PairSpec::rectified(size.0, size.1), options).is_none() {
             return;
         }
-        assert!(compare(&params, size, &[options], &looks).is_err(), "{what}: {text}");
+        let error = compare(&params, size, &[options], &looks).expect_err(what);
+        let named = format!("the first stage that differs: {stage} (");
+        if !error.contains(&named) {
+            wrong.push(format!("{what}: {text}: {error}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod_core::engine::Engine;
+use stereod_core::engine::difference::{self, Make, first_stage};
 use stereod_core::frame::{Image, Matched, StereoPair};
 use stereod_core::matching::{History, PairResult, match_next};
 use stereod_core::pool::{Pool, Pooled};
 use stereod_core::rectify::Rectifier;
 use stereod_core::rectify::RectifyMap;
 use stereod_core::{
-    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, DisparityMap, DisparityRange,
-    Evidence, Eye, Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial,
-    Speckle, StereoGeometry, Subpixel, Window,
+    BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, DisparityRange, Evidence, Eye,
+    Fill, FillRule, Guide, Median, P2Mode, Params, Paths, Prior, Smoothing, Spatial, Speckle,
+    StereoGeometry, Subpixel, Window,
 };
 
 /// A test with as many random cases as are usual, or STEREOD_TEST_CASES times as many.
@@ -90,40 +91,7 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
 
 /// Compares a result with the reference; an error names the first difference.
 pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
-    let PairResult { map, confidence, temporal } = expected;
-    if got.temporal != temporal.as_ref().map(|outcome| outcome.report) {
-        return Err(format!("the report in time is {:?}, not {temporal:?}", got.temporal));
-    }
-    if let (Some(whitened), Some(outcome)) = (&got.whitened, temporal)
-        && whitened.pixels() != outcome.whitened
-    {
-        return Err("the whitened picture differs".into());
-    }
-    same(map, &got.disparity)?;
-    let pixels = |image: &Option<Image>| image.as_ref().map(|image| image.pixels().to_vec());
-    let (expected, got) = (pixels(confidence), pixels(&got.confidence));
-    if expected == got {
-        return Ok(());
-    }
-    let pairs = expected.iter().flatten().zip(got.iter().flatten());
-    let first = pairs.enumerate().find(|(_, (a, b))| a != b);
-    Err(format!("the confidence differs: (pixel, (expected, got)) {first:?}"))
-}
-
-/// Compares a map with the reference; an error names the first difference.
-pub fn same(expected: &DisparityMap, got: &DisparityMap) -> Result<(), String> {
-    assert_eq!((got.width(), got.height()), (expected.width(), expected.height()));
-    let different = || expected.values().iter().zip(got.values()).map(|(a, b)| a != b);
-    let Some(i) = different().position(|differs| differs) else { return Ok(()) };
-    Err(format!(
-        "pixel ({}, {}) is {} and should be {}; {} of {} differ",
-        i % got.width(),
-        i / got.width(),
-        got.values()[i],
-        expected.values()[i],
-        different().filter(|&differs| differs).count(),
-        got.values().len(),
-    ))
+    difference::compare(expected, got).map_err(|e| format!("{e:#}"))
 }
 
 /// The pairs of a stream whose numbers jump now and then, forwards or backwards.
@@ -207,13 +175,15 @@ pub fn expected(params: &Params, size: (usize, usize), looks: &[Look]) -> Vec<Pa
 }
 
 /// Matches the images on one engine, with as many in flight as it takes (its retained state must
-/// not affect results), and compares each with the reference's result.
+/// not affect results), and compares each with the reference's result. An error names the first stage that differs on
+/// engines that `make` makes.
 pub fn compare(
     engine: &mut dyn Engine,
     params: &Params,
     size: (usize, usize),
     looks: &[Look],
     expected: &[PairResult],
+    make: Make<'_>,
 ) -> Result<(), String> {
     let mut in_flight = std::collections::VecDeque::new();
     let mut pairs = stream(size, looks);
@@ -232,8 +202,9 @@ pub fn compare(
             engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair was in flight");
         same_result(&expected[number], &matched).map_err(|difference| {
             format!(
-                "{}: pair {number}: {difference}\n{params:?} {size:?} {:?} of {looks:?}",
+                "{}: pair {number}: {difference}; {}\n{params:?} {size:?} {:?} of {looks:?}",
                 engine.description(),
+                first_stage(&matched.pair, params, make),
                 looks[number]
             )
         })?;
