@@ -55,8 +55,6 @@ impl Frame<'_> {
             (Simd::Neon, 8) => self.run_stages::<Vectors<Neon, 8, true>>(simd, team, timer),
             #[cfg(target_arch = "aarch64")]
             (Simd::Neon, _) => self.run_stages::<Vectors<Neon, 64, false>>(simd, team, timer),
-            (Simd::Portable, 4) => self.run_stages::<Vectors<Portable, 4, true>>(simd, team, timer),
-            (Simd::Portable, 8) => self.run_stages::<Vectors<Portable, 8, true>>(simd, team, timer),
             (Simd::Portable, _) => {
                 self.run_stages::<Vectors<Portable, 64, false>>(simd, team, timer)
             }

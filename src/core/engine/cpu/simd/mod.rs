@@ -10,11 +10,8 @@ pub mod avx2;
 pub mod avx512;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
-#[cfg(any(test, not(target_arch = "x86_64")))]
 mod plain;
 pub mod portable;
-#[cfg(target_arch = "x86_64")]
-mod sse2;
 mod vector;
 
 use std::fmt;

@@ -1,10 +1,7 @@
-//! 16 byte lanes as arrays, with baseline instructions only. On x86-64, the operations of paths and winners
-//! use SSE2 explicitly (`sse2.rs`); compilers can vectorise the loops of the others (`plain.rs`, and here).
+//! 16 byte lanes as arrays, with baseline instructions only: compilers vectorise most of the loops (`plain.rs`, and
+//! here). For processors without AVX2, which are older than 2013, and to compare with.
 
-#[cfg(not(target_arch = "x86_64"))]
-use super::plain as baseline;
-#[cfg(target_arch = "x86_64")]
-use super::sse2 as baseline;
+use super::plain;
 use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector, zip};
 use crate::rectify::map;
 
@@ -18,16 +15,16 @@ pub struct Portable([u8; 16]);
 #[repr(align(16))]
 pub struct Wide([i16; 8]);
 
-/// Functions of two vectors that are the baseline's.
+/// Functions of two vectors of `plain.rs`.
 macro_rules! lane_by_lane {
     ($($name:ident),*; $($wide:ident),*) => {
         $(#[inline(always)]
         fn $name(self, other: Self) -> Self {
-            Self(baseline::$name(self.0, other.0))
+            Self(plain::$name(self.0, other.0))
         })*
         $(#[inline(always)]
         fn $wide(a: Wide, b: Wide) -> Wide {
-            Wide(baseline::$wide(a.0, b.0))
+            Wide(plain::$wide(a.0, b.0))
         })*
     };
 }
@@ -103,20 +100,20 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn shift_up(self) -> Self {
-        Self(baseline::shift_up(self.0))
+        Self(plain::shift_up(self.0))
     }
     #[inline(always)]
     fn shift_down(self) -> Self {
-        Self(baseline::shift_down(self.0))
+        Self(plain::shift_down(self.0))
     }
     #[inline(always)]
     fn least(self) -> Self {
-        Self(baseline::least(self.0))
+        Self(plain::least(self.0))
     }
 
     #[inline(always)]
     fn pair_sum(a: Self, b: Self, scale: i16) -> [Wide; 2] {
-        baseline::pair_sum(a.0, b.0, scale).map(Wide)
+        plain::pair_sum(a.0, b.0, scale).map(Wide)
     }
 
     #[inline(always)]
@@ -155,7 +152,7 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn least_wide(a: Wide) -> i16 {
-        baseline::least_wide(a.0)
+        plain::least_wide(a.0)
     }
     #[inline(always)]
     fn last_wide(a: Wide) -> i16 {
@@ -163,11 +160,11 @@ impl Vector for Portable {
     }
     #[inline(always)]
     fn first_equal(pair: [Wide; 2], value: i16) -> usize {
-        baseline::first_equal(pair.map(|wide| wide.0), value)
+        plain::first_equal(pair.map(|wide| wide.0), value)
     }
     #[inline(always)]
     fn shift_pair_up([a, b]: [Wide; 2], entering: Wide) -> [Wide; 2] {
-        baseline::shift_pair_up([a.0, b.0], entering.0).map(Wide)
+        plain::shift_pair_up([a.0, b.0], entering.0).map(Wide)
     }
     #[inline(always)]
     fn in_pair(numbers: [Wide; 2]) -> [Wide; 2] {
@@ -176,7 +173,7 @@ impl Vector for Portable {
     #[inline(always)]
     fn keep_smaller(best: (Wide, Wide), candidate: (Wide, Wide)) -> (Wide, Wide) {
         let (sum, number) =
-            baseline::keep_smaller((best.0.0, best.1.0), (candidate.0.0, candidate.1.0));
+            plain::keep_smaller((best.0.0, best.1.0), (candidate.0.0, candidate.1.0));
         (Wide(sum), Wide(number))
     }
 
