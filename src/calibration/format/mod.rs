@@ -279,25 +279,38 @@ fn parse_file(file: &str, text: &str) -> Result<Parsed> {
     Ok(Parsed::Tree(syntax, tree.map_err(wrong)?))
 }
 
-/// Returns the format of a tree by its keys; `OpenCvYaml` stands for all of OpenCV's.
-fn kind(root: &At) -> Option<Format> {
-    let has = |key: &str| root.get(key).is_some();
-    Some(if has("cameraData") {
-        Format::DepthAi
-    } else if has("cam0") && root.get("cam0").is_some_and(|cam| !cam.is_matrix()) {
-        Format::Kalibr
-    } else if has("T_BS") || has("sensor_type") {
-        Format::Euroc
-    } else if ros::is_camera_info(root) {
-        Format::Ros
-    } else if orb_slam::is_settings(root) {
-        Format::OrbSlam
-    } else if opencv::is_calibration(root) {
-        Format::OpenCvYaml
-    } else {
-        return None;
-    })
+type IsTree = fn(&At) -> bool;
+
+/// How trees are read, and what one is called in messages.
+enum ReadTrees {
+    /// Both cameras in one file.
+    Both(fn(&At, &ReadOptions) -> Result<Draft>, &'static str),
+    /// A file for each camera.
+    Each(fn(&At, &At, &ReadOptions) -> Result<Draft>, &'static str),
+    OneOrTwo(fn(&[At], &ReadOptions) -> Result<Draft>),
 }
+
+/// Formats of keys and values, in the order in which they are tried; `OpenCvYaml` stands for all of OpenCV's.
+const TREES: [(Format, IsTree, ReadTrees); 6] = [
+    (
+        Format::DepthAi,
+        |root| root.get("cameraData").is_some(),
+        ReadTrees::Both(depthai::read, "a calibration of DepthAI"),
+    ),
+    (
+        Format::Kalibr,
+        |root| root.get("cam0").is_some_and(|cam| !cam.is_matrix()),
+        ReadTrees::Both(kalibr::read, "a camchain of Kalibr"),
+    ),
+    (
+        Format::Euroc,
+        |root| ["T_BS", "sensor_type"].iter().any(|key| root.get(key).is_some()),
+        ReadTrees::Each(|left, right, _| kalibr::read_euroc(left, right), "a sensor.yaml of EuRoC"),
+    ),
+    (Format::Ros, ros::is_camera_info, ReadTrees::Each(ros::read, "a camera_info of ROS")),
+    (Format::OrbSlam, orb_slam::is_settings, ReadTrees::Both(orb_slam::read, "a file of ORB-SLAM")),
+    (Format::OpenCvYaml, opencv::is_calibration, ReadTrees::OneOrTwo(opencv::read)),
+];
 
 fn dispatch(
     files: &[(&str, &str)],
@@ -325,12 +338,13 @@ fn of_trees(
     trees: &[(Syntax, At)],
     options: &ReadOptions,
 ) -> Result<(Draft, Format)> {
-    let mut kinds = Vec::new();
+    let mut rows = Vec::new();
     for (_, root) in trees {
         if let Some(what) = foreign::tree(root) {
             return Err(root.error(what));
         }
-        kinds.push(kind(root).ok_or_else(|| {
+        let row = TREES.iter().find(|(_, is_calibration, _)| is_calibration(root));
+        rows.push(row.ok_or_else(|| {
             root.error(format!(
                 "no calibration that is known (keys: {}); known: {KNOWN}",
                 root.keys()
@@ -338,45 +352,36 @@ fn of_trees(
         })?);
     }
     let roots: Vec<At> = trees.iter().map(|(_, root)| root.clone()).collect();
-    let one_eye = |what: &str| {
-        roots[0].error(format!(
+    let (format, _, read) = match &rows[..] {
+        [row] => row,
+        [row, other] if row.0 == other.0 => row,
+        _ => {
+            return Err(CalibrationError::new(match files {
+                [(a, _), (b, _)] => format!(
+                    "{a} and {b} are of different formats, and so no calibration together; name the files \
+                     of one"
+                ),
+                _ => "a calibration is one file or two".into(),
+            }));
+        }
+    };
+    let draft = match (read, &roots[..]) {
+        (ReadTrees::Both(read, _), [root]) => read(root, options),
+        (ReadTrees::Both(_, what), _) => Err(roots[1].error(format!(
+            "{what} holds both cameras in one file; name only one file"
+        ))),
+        (ReadTrees::Each(read, _), [left, right]) => read(left, right, options),
+        (ReadTrees::Each(_, what), _) => Err(roots[0].error(format!(
             "{what} describes one camera; name the files of both with a comma between them: LEFT,RIGHT"
-        ))
+        ))),
+        (ReadTrees::OneOrTwo(read), roots) => read(roots, options),
     };
-    let both = |what: &str| {
-        roots[1].error(format!("{what} holds both cameras in one file; name only one file"))
+    let format = match (format, trees[0].0) {
+        (Format::OpenCvYaml, Syntax::Json) => Format::OpenCvJson,
+        (Format::OpenCvYaml, Syntax::Xml) => Format::OpenCvXml,
+        (format, _) => *format,
     };
-    match (kinds.as_slice(), roots.as_slice()) {
-        ([Format::OpenCvYaml], _) | ([Format::OpenCvYaml, Format::OpenCvYaml], _) => {
-            let format = match trees[0].0 {
-                Syntax::Json => Format::OpenCvJson,
-                Syntax::Xml => Format::OpenCvXml,
-                _ => Format::OpenCvYaml,
-            };
-            Ok((opencv::read(&roots, options)?, format))
-        }
-        ([format @ Format::Ros, Format::Ros], [left, right]) => {
-            Ok((ros::read(left, right, options)?, *format))
-        }
-        ([Format::Ros], _) => Err(one_eye("a camera_info of ROS")),
-        ([format @ Format::Euroc, Format::Euroc], [left, right]) => {
-            Ok((kalibr::read_euroc(left, right)?, *format))
-        }
-        ([Format::Euroc], _) => Err(one_eye("a sensor.yaml of EuRoC")),
-        ([format @ Format::Kalibr], [root]) => Ok((kalibr::read(root, options)?, *format)),
-        ([Format::Kalibr, Format::Kalibr], _) => Err(both("a camchain of Kalibr")),
-        ([format @ Format::DepthAi], [root]) => Ok((depthai::read(root, options)?, *format)),
-        ([format @ Format::OrbSlam], [root]) => Ok((orb_slam::read(root, options)?, *format)),
-        ([Format::OrbSlam, Format::OrbSlam], _) => Err(both("a file of ORB-SLAM")),
-        ([Format::DepthAi, Format::DepthAi], _) => Err(both("a calibration of DepthAI")),
-        _ => Err(CalibrationError::new(match files {
-            [(a, _), (b, _)] => format!(
-                "{a} and {b} are of different formats, and so no calibration together; name the files \
-                 of one"
-            ),
-            _ => "a calibration is one file or two".into(),
-        })),
-    }
+    Ok((draft?, format))
 }
 
 /// Returns the texts of the files of a calibration in this format: one, or one for each camera,
