@@ -23,12 +23,16 @@ pub enum ColourMap {
 impl ColourMap {
     pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
 
+    pub const NAMES: [&str; 3] = ["turbo", "viridis", "grey"];
+    /// What each map looks like, for the help.
+    pub const ABOUT: [&str; 3] = [
+        "Blue over green to red, Google's Turbo",
+        "Violet over green to yellow, with even steps of brightness",
+        "Black to white; unknown pixels are blue",
+    ];
+
     pub fn name(self) -> &'static str {
-        match self {
-            ColourMap::Turbo => "turbo",
-            ColourMap::Viridis => "viridis",
-            ColourMap::Grey => "grey",
-        }
+        Self::NAMES[self as usize]
     }
 
     pub fn next(self) -> Self {

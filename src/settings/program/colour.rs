@@ -27,14 +27,10 @@ pub struct Colour {
 pub(in crate::settings) const ROWS: &[Row] = &[
     Row {
         alias: Some(["gray", "grey"]),
-        ..Row::names("map", "turbo", &["turbo", "viridis", "grey"])
+        ..Row::names("map", ColourMap::NAMES[0], &ColourMap::NAMES)
             .flag(OUTPUT, "--colour-map", "MAP")
             .help("Colours of the window and the preview; unknown pixels are grey.")
-            .about(&[
-                "Blue over green to red, Google's Turbo",
-                "Violet over green to yellow, with even steps of brightness",
-                "Black to white; unknown pixels are blue",
-            ])
+            .about(&ColourMap::ABOUT)
             .knob("Colours")
     },
     Row::names("range", "adaptive", &["fixed", "adaptive"])
