@@ -7,6 +7,7 @@ use super::device::Gpu;
 use super::level::{Level, STRIP};
 use crate::matching::Guide;
 use crate::matching::confidence::model;
+use crate::matching::filter::Filter;
 use crate::matching::texture::RESPONSE_MAX;
 
 macro_rules! shader {
@@ -380,46 +381,58 @@ impl<'a> Builder<'a> {
         self.step("left-right", &pipeline, &buffers, all);
 
         let mut confidence = self.nothing.clone();
-        if params.confidence.is_some() {
-            confidence = self.words(pixels);
-            let columns = self.words(4 * pixels);
-            let source = [shader!("filter_confidence")];
-            let model = self.model();
-            let sum = self.pipeline(level, None, &source, "sum_columns");
-            self.step("confidence", &sum, &[&map, &peaks, &columns], all);
-            let choose = self.pipeline(level, None, &source, "choose");
-            self.step("confidence", &choose, &[&map, &peaks, &columns, &model, &confidence], all);
-        }
-        if params.median.radius().is_some() {
-            let median = self.pipeline(level, None, &[shader!("filter_median")], "main");
-            self.step("median", &median, &[&map, &spare], all);
-            std::mem::swap(&mut map, &mut spare);
-        }
-        if params.speckle.is_some() {
-            let [labels, sizes] = [(); 2].map(|()| self.words(pixels));
-            let rows = [level.height.min(GROUPS_MAX), level.height.div_ceil(GROUPS_MAX), 1];
-            let entries = [
-                ("label_runs", 3, rows),
-                ("join_rows", 2, all),
-                ("count_pixels", 3, all),
-                ("remove_small", 3, all),
-            ];
-            for (entry, bound, groups) in entries {
-                let pipeline = self.pipeline(level, None, &[shader!("filter_speckle")], entry);
-                self.step("speckle", &pipeline, &[&map, &labels, &sizes][..bound], groups);
-            }
-        }
-        if params.evidence.is_some() {
-            self.filter_evidence(level, left, &map, &confidence);
-        }
-        if params.spatial.is_some() {
-            for entry in ["smooth_rows", "smooth_columns"] {
-                let pipeline = self.pipeline(level, None, &[shader!("filter_spatial")], entry);
-                self.step("spatial", &pipeline, &[&map, left, &spare], all);
-                std::mem::swap(&mut map, &mut spare);
+        for filter in params.filters() {
+            let stage = filter.name();
+            match filter {
+                // By `check_consistency`, and by the host as it collects the pair.
+                Filter::ValidMask | Filter::ConfidenceOfKnown => {}
+                Filter::Confidence { .. } => {
+                    confidence = self.words(pixels);
+                    let columns = self.words(4 * pixels);
+                    let source = [shader!("filter_confidence")];
+                    let model = self.model();
+                    let sum = self.pipeline(level, None, &source, "sum_columns");
+                    self.step(stage, &sum, &[&map, &peaks, &columns], all);
+                    let choose = self.pipeline(level, None, &source, "choose");
+                    let buffers = [&map, &peaks, &columns, &model, &confidence];
+                    self.step(stage, &choose, &buffers, all);
+                }
+                Filter::Median(_) => {
+                    let median = self.pipeline(level, None, &[shader!("filter_median")], "main");
+                    self.step(stage, &median, &[&map, &spare], all);
+                    std::mem::swap(&mut map, &mut spare);
+                }
+                Filter::Speckle(_) => self.filter_speckle(level, &map),
+                Filter::Evidence(_) => self.filter_evidence(level, left, &map, &confidence),
+                Filter::Spatial(_) => {
+                    for entry in ["smooth_rows", "smooth_columns"] {
+                        let source = [shader!("filter_spatial")];
+                        let pipeline = self.pipeline(level, None, &source, entry);
+                        self.step(stage, &pipeline, &[&map, left, &spare], all);
+                        std::mem::swap(&mut map, &mut spare);
+                    }
+                }
+                // By the CPU, on the finished map (`WholeMap`).
+                Filter::Smoothing(_) | Filter::Steady(_) | Filter::Fill(_) => {}
             }
         }
         [map, confidence]
+    }
+
+    fn filter_speckle(&mut self, level: &Level, map: &Buffer) {
+        let all = linear(level.pixels());
+        let [labels, sizes] = [(); 2].map(|()| self.words(level.pixels()));
+        let rows = [level.height.min(GROUPS_MAX), level.height.div_ceil(GROUPS_MAX), 1];
+        let entries = [
+            ("label_runs", 3, rows),
+            ("join_rows", 2, all),
+            ("count_pixels", 3, all),
+            ("remove_small", 3, all),
+        ];
+        for (entry, bound, groups) in entries {
+            let pipeline = self.pipeline(level, None, &[shader!("filter_speckle")], entry);
+            self.step("speckle", &pipeline, &[map, &labels, &sizes][..bound], groups);
+        }
     }
 
     fn filter_evidence(&mut self, level: &Level, left: &Buffer, map: &Buffer, confidence: &Buffer) {
