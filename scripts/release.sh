@@ -10,7 +10,7 @@ Usage: scripts/release.sh [--arm64] [--sign KEY] [PART...]
 Builds the parts of a release from the last commit into target/release-VERSION, or only those that are named:
 
   source    the source as a tarball
-  crates    the five crates, as `cargo publish` uploads them
+  crates    the five crates, as `scripts/crates.sh publish` uploads them
   sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel
@@ -83,7 +83,7 @@ build_source() {
 }
 
 build_crates() {
-    cargo package --locked --workspace --exclude stereod-python --no-verify --target-dir "$scratch/crates"
+    CARGO_TARGET_DIR=$scratch/crates scripts/crates.sh package --no-verify
     cp "$scratch"/crates/package/*.crate "$out"
     # The most that crates.io takes.
     [[ -z $(find "$out" -name '*.crate' -size +10M) ]] || fail "a crate is larger than 10 MB"

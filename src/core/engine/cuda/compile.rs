@@ -12,12 +12,6 @@ use super::nvrtc::{Nvrtc, Target};
 use super::plan::filters;
 use crate::thread::locked;
 
-macro_rules! kernels {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../kernels/", $name)))),*]
-    };
-}
-
 /// The kernels' sources and headers as (name, text), except for filters.
 const FILES: &[(&str, &str)] = &kernels! {
     "instructions.cuh", "bytes.cuh", "picture.cuh", "noise.cuh", "residuals.cuh", "temporal.cuh",
@@ -143,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+        let folder = concat!(env!("GPU_SOURCES"), "/kernels");
         let mut on_disk: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|file| file.unwrap().file_name().into_string().unwrap())

@@ -8,6 +8,13 @@
 //! - `memory.rs` estimates memory before any allocation.
 //! - `slot.rs` is a frame in flight; `frames.rs` enqueues its computation.
 
+/// Files of `kernels/` as (name, text); `build.rs` finds the folder.
+macro_rules! kernels {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!(env!("GPU_SOURCES"), "/kernels/", $name)))),*]
+    };
+}
+
 mod cache;
 mod compile;
 mod cost;

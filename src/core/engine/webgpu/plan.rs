@@ -12,7 +12,7 @@ use crate::matching::texture::RESPONSE_MAX;
 
 macro_rules! shader {
     ($name:literal) => {
-        include_str!(concat!("../../shaders/", $name, ".wgsl"))
+        include_str!(concat!(env!("GPU_SOURCES"), "/shaders/matching/", $name, ".wgsl"))
     };
 }
 

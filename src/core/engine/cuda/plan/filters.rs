@@ -18,18 +18,11 @@ use crate::matching::{Evidence, Fill, FillRule};
 use crate::rectify::Rectifier;
 
 /// Their kernels' sources as (name, text).
-pub const SOURCES: &[(&str, &str)] = &[
-    ("check_consistency.cu", include_str!("../../../kernels/check_consistency.cu")),
-    ("filter_confidence.cu", include_str!("../../../kernels/filter_confidence.cu")),
-    ("filter_valid_mask.cu", include_str!("../../../kernels/filter_valid_mask.cu")),
-    ("filter_evidence.cu", include_str!("../../../kernels/filter_evidence.cu")),
-    ("filter_fill.cu", include_str!("../../../kernels/filter_fill.cu")),
-    ("filter_median.cu", include_str!("../../../kernels/filter_median.cu")),
-    ("filter_smoothing.cu", include_str!("../../../kernels/filter_smoothing.cu")),
-    ("filter_spatial.cu", include_str!("../../../kernels/filter_spatial.cu")),
-    ("filter_speckle.cu", include_str!("../../../kernels/filter_speckle.cu")),
-    ("filter_steady.cu", include_str!("../../../kernels/filter_steady.cu")),
-];
+pub const SOURCES: &[(&str, &str)] = &kernels! {
+    "check_consistency.cu", "filter_confidence.cu", "filter_valid_mask.cu", "filter_evidence.cu",
+    "filter_fill.cu", "filter_median.cu", "filter_smoothing.cu", "filter_spatial.cu",
+    "filter_speckle.cu", "filter_steady.cu",
+};
 
 /// Units of the stages after the winner, one per enabled filter.
 pub fn units(job: &Job) -> Vec<Unit> {
