@@ -7,11 +7,6 @@
 #include "blend.cuh"
 #include "disparity.cuh"
 
-// A coarse map says nothing where two opposite pixels up to BEND_REACH away deviate by more from a
-// plane through the pixel.
-#define BEND_REACH 2
-#define BEND_MAX 6
-
 // The candidate that the coarse map expects at pixel (x, y), or that one is expected at all: false
 // where it is not known and flat.
 __device__ __forceinline__ bool expects(const short *coarse, int width, int height, int x, int y, int &candidate) {
@@ -46,10 +41,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int range = ranges[at], noise = *threshold;
     u32 window = WINDOW_MOST, prior = 0, expects_one = 0;
     int expected = 0;
-#if BY_TEXTURE
+#if WINDOW_BY_TEXTURE
     window = (WINDOW_MOST * min(max(3 * noise - range, 0), 2 * noise) + noise) / (2 * noise);
 #endif
-#if PRIOR_STRENGTH
+#if PRIOR
     if (expects(coarse, (width + 1) / 2, (height + 1) / 2, x, y, expected)) {
         prior = (PRIOR_MOST * min(max(2 * noise - range, 0), noise) + noise / 2) / noise;
         expects_one = EXPECTS;

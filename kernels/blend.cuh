@@ -7,8 +7,6 @@
 
 // The unit of what is counted, as the power of two.
 #define BLEND_SHIFT 9
-// Farther away than this from what is expected, all candidates are equally unlikely.
-#define PRIOR_REACH 8
 #define PRIOR_SHIFT 6
 #define CANDIDATE_SHIFT 18
 #define CANDIDATE_BITS 13
@@ -36,7 +34,4 @@ __device__ __forceinline__ int slant_of(Blend before, Blend here) {
     return before.word & here.word & EXPECTS && abs(step) == 1 ? BREAK(slant_sign, step, -step) : 0;
 }
 
-// Most that a pixel of the window counts, and that a pixel of distance does.
-#define WINDOW_MOST (WINDOW_SIDE > 1 ? (1 << BLEND_SHIFT) / (WINDOW_SIDE * WINDOW_SIDE) : 0)
-#define PRIOR_MOST ((1 << BLEND_SHIFT) / PRIOR_REACH * PRIOR_STRENGTH)
 static_assert(WINDOW_MOST < 1 << PRIOR_SHIFT && PRIOR_MOST < 1 << (CANDIDATE_SHIFT - PRIOR_SHIFT), "the parts of a word");

@@ -1,11 +1,7 @@
 // Census descriptors of a picture's pixels.
 #pragma once
-#ifndef CENSUS_SYMMETRIC
-#define CENSUS_SYMMETRIC 0
-#endif
-// The pixels of the window in their order, without the centre; of opposite pairs only the first
-// ones.
-#define CENSUS_BITS (CENSUS_SYMMETRIC ? CENSUS_WIDTH * CENSUS_HEIGHT / 2 : CENSUS_WIDTH * CENSUS_HEIGHT - 1)
+// The bits are the pixels of the window in their order, without the centre; of opposite pairs only
+// the first ones.
 #define CENSUS_WORDS ((CENSUS_BITS + 31) / 32)
 
 // The window around a pixel that lies far enough from the border, which spares the clamping.

@@ -1,6 +1,5 @@
-// Makes the disparity map of the winners. With LEFT_RIGHT_LIMIT a pixel is invalid where the best
-// match of the right picture's pixel disagrees with its winner by more than that many pixels
-// (left-right check).
+// Makes the disparity map of the winners. With LEFT_RIGHT a pixel is invalid where the best
+// match of the right picture's pixel disagrees with its winner by more than LEFT_RIGHT_LIMIT pixels.
 //
 // winners[height][columns] are the words of disparity.cuh, right[height][width] the keys of the
 // right picture's winners, disparity is [height][width] in 1/16 px. A thread has a pixel.
@@ -14,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (x >= width) return;
     const Winner winner = {winners[(size_t)y * columns + x]};
     bool agrees = true;
-#ifdef LEFT_RIGHT_LIMIT
+#if LEFT_RIGHT
     const u32 key = right[(size_t)y * width + matched_column(x, winner.candidate(), width)];
     agrees = key != NO_WINNER && abs(key_candidate(key) - winner.candidate()) <= BREAK(left_right_limit, LEFT_RIGHT_LIMIT, LEFT_RIGHT_LIMIT + 1);
 #endif

@@ -87,7 +87,7 @@ __device__ __forceinline__ void supported(const Vector &own, const Vector &sum, 
         c.v[j] = own.v[j] * rest + BREAK(blend_rounding, both(1 << (BLEND_SHIFT - 1)), 0u);
         if (WINDOW_SIDE > 1) c.v[j] += sum.v[j] * window;
     }
-#if PRIOR_STRENGTH
+#if PRIOR
     const u32 prior = blend.prior(), expected = both(half_float(blend.expected()));
     const u32 first = sub2(both(lane * REGISTERS) + (HALF_DISPARITIES << 16), expected);
 #pragma unroll

@@ -1,21 +1,21 @@
-// The mean of the truncated absolute difference over a square window of AD_WINDOW pixels a side,
+// The mean of the truncated absolute difference over a square window of WINDOW_WIDTH pixels a side,
 // rounded. Window pixels outside the left picture are replaced by the nearest inside; each looks up
 // its own match column.
 //
 // A word (two, from a side of 5) holds a column of the window, a byte a row.
 #pragma once
-#define RADIUS_AD (AD_WINDOW / 2)
-#define COLUMN_WORDS (AD_WINDOW <= 3 ? 1 : 2)
+#define RADIUS_AD (WINDOW_WIDTH / 2)
+#define COLUMN_WORDS (WINDOW_WIDTH <= 3 ? 1 : 2)
 #define BASE_WORDS COLUMN_WORDS
 #define PLANES COLUMN_WORDS
 #define COLUMNS 1
 #define REACH PADDED_DISPARITIES
 #define MARGIN RADIUS_AD
-#define AREA (AD_WINDOW * AD_WINDOW)
+#define AREA (WINDOW_WIDTH * WINDOW_WIDTH)
 
 __device__ __forceinline__ u32 window_column(const Picture &picture, int x, int y, int word) {
     u32 bytes = 0;
-    for (int row = 4 * word; row < min(4 * word + 4, AD_WINDOW); row++)
+    for (int row = 4 * word; row < min(4 * word + 4, WINDOW_WIDTH); row++)
         bytes |= picture.at(x, y - RADIUS_AD + row) << 8 * (row % 4);
     return bytes;
 }

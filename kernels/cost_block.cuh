@@ -1,5 +1,5 @@
 // The terms that block measures sum over a window (matching/block.rs), for aggregate_windows.cu:
-// the intensity of a pixel, or with ZERO_MEAN_SAD the number of pixels of the window times the
+// the intensity of a pixel, or without SQUARED the number of pixels of the window times the
 // intensity, minus the sum of the window.
 //
 // A word of the right image holds candidates d and d + HALF_DISPARITIES as signed 16-bit numbers.
@@ -13,7 +13,7 @@
 __device__ __forceinline__ u32 compared(const Picture &picture, int column, int y) {
     const int x = min(max(column, 0), picture.width - 1);
     int value = picture.at(x, y);
-#if ZERO_MEAN_SAD
+#if !SQUARED
     value *= WINDOW_WIDTH * WINDOW_HEIGHT;
     for (int down = -(WINDOW_HEIGHT / 2); down <= WINDOW_HEIGHT / 2; down++)
         for (int across = -(WINDOW_WIDTH / 2); across <= WINDOW_WIDTH / 2; across++)

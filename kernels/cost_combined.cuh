@@ -6,8 +6,6 @@
 // whose bits are the integers (lanes.cuh), so that a difference and a truncation take one
 // instruction each.
 #pragma once
-#define CENSUS_WIDTH 5
-#define CENSUS_HEIGHT 5
 #include "census.cuh"
 #define BASE_WORDS 2
 #define PLANES 3

@@ -48,7 +48,7 @@ __device__ __forceinline__ int refine_subpixel(int a, int b, int c, bool between
     // The offset towards the smaller neighbour is the number of limits above the ratio of the two
     // neighbours' distances from the winner.
     constexpr int limits[] = {SUBPIXEL_LIMITS};
-    const int smaller = BREAK(subpixel_limit, LIMIT_UNIT, LIMIT_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
+    const int smaller = BREAK(subpixel_limit, SUBPIXEL_UNIT, SUBPIXEL_UNIT + 4) * (min(a, c) - b), larger = max(a, c) - b;
     int offset = 0;
 #pragma unroll
     for (int limit : limits) offset += smaller < limit * larger;

@@ -1,7 +1,7 @@
 // Computes the confidence of each pixel: five levels describe its surroundings, and a learnt model
 // turns them into a probability (src/core/matching/confidence.rs). The peaks of pixels without a disparity
 // and of pixels that are saturated in either view count as 0; a pixel whose own peak is 0 has
-// LEAST. Pixels with a confidence below CONFIDENCE_MIN become invalid.
+// LEAST_CONFIDENCE. Pixels with a confidence below CONFIDENCE_MIN become invalid.
 //
 // A block makes a tile of TILE x TILE pixels, a thread a pixel. peaks is [height][columns]; the
 // images, disparity, filtered and confidence are [height][width]. model holds LEVELS tables of
@@ -10,11 +10,11 @@
 // Grid: [tiles across][tiles down], blocks of TILE x TILE threads.
 #include "disparity.cuh"
 
-#define AREA ((2 * RADIUS + 1) * (2 * RADIUS + 1))
-#define FAR_AREA ((2 * REACH + 1) * (2 * REACH + 1))
-#define AROUND (TILE + 2 * REACH)
+#define AREA ((2 * NEAR_RADIUS + 1) * (2 * NEAR_RADIUS + 1))
+#define FAR_AREA ((2 * FAR_RADIUS + 1) * (2 * FAR_RADIUS + 1))
+#define AROUND (TILE + 2 * FAR_RADIUS)
 
-// True where all 3 x 3 pixels around are at least WHITE and differ by at most ALIKE.
+// True where all 3 x 3 pixels around are at least WHITE and differ by at most WHITE_ALIKE.
 __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int height) {
     if (picture[(size_t)y * width + x] < WHITE) return false;
     int least = 255, greatest = 0;
@@ -26,7 +26,7 @@ __device__ bool is_saturated(const u8 *picture, int x, int y, int width, int hei
             greatest = max(greatest, grey);
         }
     }
-    return least >= WHITE && greatest - least <= ALIKE;
+    return least >= WHITE && greatest - least <= WHITE_ALIKE;
 }
 
 extern "C" __global__ void __launch_bounds__(TILE * TILE)
@@ -43,8 +43,8 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE)
     for (int row = threadIdx.y; row < AROUND; row += TILE) {
         for (int column = threadIdx.x; column < AROUND; column += TILE) {
             // Beside the picture is what is nearest in it.
-            const int x = min(max(left + column - REACH, 0), width - 1);
-            const int y = min(max(top + row - REACH, BREAK(confidence_border, 0, 1)), height - 1);
+            const int x = min(max(left + column - FAR_RADIUS, 0), width - 1);
+            const int y = min(max(top + row - FAR_RADIUS, BREAK(confidence_border, 0, 1)), height - 1);
             const int value = disparity[(size_t)y * width + x];
             // The column that it is matched with: to the nearest pixel, halves upwards.
             const int match = min(max(x - ((value + SUBPIXEL_STEPS / 2) >> SUBPIXEL_BITS), 0), width - 1);
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE)
     __syncthreads();
     for (int row = threadIdx.y; row < AROUND; row += TILE) {
         int sum = 0, count = 0, low = 32767, high = INVALID;
-        for (int i = 0; i <= 2 * REACH; i++) {
+        for (int i = 0; i <= 2 * FAR_RADIUS; i++) {
             const int value = values[row][threadIdx.x + i];
             sum += tile[row][threadIdx.x + i];
             count += value == INVALID;
@@ -69,24 +69,24 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE)
         least[row][threadIdx.x] = low;
         greatest[row][threadIdx.x] = high;
         sum = 0;
-        for (int i = REACH - RADIUS; i <= REACH + RADIUS; i++) sum += tile[row][threadIdx.x + i];
+        for (int i = FAR_RADIUS - NEAR_RADIUS; i <= FAR_RADIUS + NEAR_RADIUS; i++) sum += tile[row][threadIdx.x + i];
         near[row][threadIdx.x] = sum;
     }
     __syncthreads();
     const int x = left + threadIdx.x, y = top + threadIdx.y;
     if (x >= width || y >= height) return;
-    const int value = values[threadIdx.y + REACH][threadIdx.x + REACH];
-    int sure = value == INVALID ? 0 : LEAST;
-    if (value != INVALID && tile[threadIdx.y + REACH][threadIdx.x + REACH] > 0) {
+    const int value = values[threadIdx.y + FAR_RADIUS][threadIdx.x + FAR_RADIUS];
+    int sure = value == INVALID ? 0 : LEAST_CONFIDENCE;
+    if (value != INVALID && tile[threadIdx.y + FAR_RADIUS][threadIdx.x + FAR_RADIUS] > 0) {
         int near_sum = AREA / 2, far_sum = 0, count = 0, low = 32767, high = INVALID;
-        for (int i = 0; i <= 2 * REACH; i++) {
+        for (int i = 0; i <= 2 * FAR_RADIUS; i++) {
             const int row = threadIdx.y + i;
             far_sum += far[row][threadIdx.x];
             count += unknown[row][threadIdx.x];
             low = min(low, least[row][threadIdx.x]);
             high = max(high, greatest[row][threadIdx.x]);
         }
-        for (int i = REACH - RADIUS; i <= REACH + RADIUS; i++) near_sum += near[threadIdx.y + i][threadIdx.x];
+        for (int i = FAR_RADIUS - NEAR_RADIUS; i <= FAR_RADIUS + NEAR_RADIUS; i++) near_sum += near[threadIdx.y + i][threadIdx.x];
         const int levels[LEVELS] = {
             near_sum / AREA >> 4,
             far_sum / FAR_AREA >> 4,

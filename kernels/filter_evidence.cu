@@ -14,14 +14,14 @@
 //     Grid: [PITCH(width) / BLOCK_THREADS][height / 32].
 //   supported(const short *evidence, const u32 *rows, const u32 *lines, int width, int height,
 //             short *disparity, u8 *confidence)
-//     Keeps known pixels without evidence that are supported, none where STRICT, in place. A thread
+//     Keeps known pixels without evidence that are supported, none where EVIDENCE_STRICT, in place. A thread
 //     a pixel. Grid: [width / BLOCK_THREADS][height].
 #include "picture.cuh"
 #include "rays.cuh"
 
-#define RADIUS (SIDE / 2)
-#define COLUMNS (TILE_WIDTH + 2 * RADIUS)
-#define ROWS (TILE_HEIGHT + 2 * RADIUS)
+#define SIDE (2 * EVIDENCE_RADIUS + 1)
+#define COLUMNS (TILE_WIDTH + 2 * EVIDENCE_RADIUS)
+#define ROWS (TILE_HEIGHT + 2 * EVIDENCE_RADIUS)
 static_assert(BLOCK_THREADS % TILE_WIDTH == 0, "a thread stays in its column");
 static_assert(TILE_WIDTH % 32 == 0 && TILE_HEIGHT == 32, "a tile has whole words of rows and columns");
 
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     for (int i = threadIdx.x; i < ROWS * COLUMNS; i += BLOCK_THREADS) {
         const int column = i % COLUMNS, row = i / COLUMNS;
         // Beside the picture is the nearest sum inside.
-        const int x = min(max(left + column - RADIUS, 0), width - 1), y = min(max(top + row - RADIUS, 0), height - 1);
+        const int x = min(max(left + column - EVIDENCE_RADIUS, 0), width - 1), y = min(max(top + row - EVIDENCE_RADIUS, 0), height - 1);
         int sum = 0;
 #pragma unroll
         for (int down = -1; down <= 1; down++) {
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     if (threadIdx.x < TILE_WIDTH) columns[threadIdx.x] = 0;
     __syncthreads();
 
-    const u32 noise = min(max(*threshold, (u32)THRESHOLD_MIN), (u32)THRESHOLD_MAX);
+    const u32 noise = min(max(*threshold, (u32)EVIDENCE_THRESHOLD_MIN), (u32)EVIDENCE_THRESHOLD_MAX);
     const int limit = 9 * (2 * (int)noise - 5);
     const int column = threadIdx.x % TILE_WIDTH, x = left + column;
     u32 ends_of_column = 0;
@@ -134,7 +134,7 @@ template <bool BEHIND> __device__ __forceinline__ int steps_to_end(const u32 *wo
 __device__ __forceinline__ bool is_between(int own, int a, int to_a, int b, int to_b) {
     const int apart = to_a + to_b;
     const int off = abs((own - a) * apart - (b - a) * to_a);
-    return a != INVALID && b != INVALID && off <= max(SUBPIXEL_STEPS, abs(own) >> DEVIATION_SHIFT) * apart;
+    return a != INVALID && b != INVALID && off <= max(SUBPIXEL_STEPS, abs(own) >> EVIDENCE_DEVIATION_SHIFT) * apart;
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -147,17 +147,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     const int own = disparity[here];
     if (own == INVALID || evidence[here] != INVALID) return;
     bool stays = false;
-#if !STRICT
+#if !EVIDENCE_STRICT
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         // Ray k and the opposite one.
         const bool in_row = k == RAY_LEFT;
         const u32 *word = in_row ? rows + row_word(width, x, y) : lines + line_word(k, width, height, x, y);
         const ptrdiff_t stride = in_row ? 1 : PITCH(width) - 32 * ray_dx(k);
-        const int columns_before = ray_dx(k) < 0 ? x : ray_dx(k) > 0 ? width - 1 - x : REACH;
-        const int columns_behind = ray_dx(k) < 0 ? width - 1 - x : ray_dx(k) > 0 ? x : REACH;
-        const int before = steps_to_end<false>(word, stride, in_row ? x : y, min(min(columns_before, in_row ? REACH : y), REACH));
-        const int behind = steps_to_end<true>(word, stride, in_row ? x : y, min(min(columns_behind, in_row ? REACH : height - 1 - y), REACH));
+        const int columns_before = ray_dx(k) < 0 ? x : ray_dx(k) > 0 ? width - 1 - x : RAY_REACH;
+        const int columns_behind = ray_dx(k) < 0 ? width - 1 - x : ray_dx(k) > 0 ? x : RAY_REACH;
+        const int before = steps_to_end<false>(word, stride, in_row ? x : y, min(min(columns_before, in_row ? RAY_REACH : y), RAY_REACH));
+        const int behind = steps_to_end<true>(word, stride, in_row ? x : y, min(min(columns_behind, in_row ? RAY_REACH : height - 1 - y), RAY_REACH));
         const ptrdiff_t step = (ptrdiff_t)ray_dy(k) * width + ray_dx(k);
         const int a = before ? evidence[(ptrdiff_t)here + before * step] : INVALID;
         const int b = behind ? evidence[(ptrdiff_t)here - behind * step] : INVALID;

@@ -8,10 +8,10 @@
 #include "bytes.cuh"
 #include "disparity.cuh"
 
-#define RADIUS (MEDIAN / 2)
-static_assert(RADIUS > 0 && TILE_WIDTH == 64, "a row of a tile is a warp");
+#define MEDIAN (2 * MEDIAN_RADIUS + 1)
+static_assert(MEDIAN_RADIUS > 0 && TILE_WIDTH == 64, "a row of a tile is a warp");
 // Columns of the tile with its border; even, so that rows begin with a whole word.
-#define TILE_COLUMNS (TILE_WIDTH + 2 * RADIUS)
+#define TILE_COLUMNS (TILE_WIDTH + 2 * MEDIAN_RADIUS)
 #define WINDOW_SIZE (MEDIAN * MEDIAN)
 // The smallest value and the largest one, in both halves.
 #define INVALID_HALVES both(0x8000u)
@@ -48,10 +48,10 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
     median(const short *disparity, int width, int height, short *filtered) {
     wait_for_launches_before();
     const int left = blockIdx.x * TILE_WIDTH, top = blockIdx.y * TILE_HEIGHT;
-    __shared__ __align__(4) short tile[TILE_HEIGHT + 2 * RADIUS][TILE_COLUMNS];
-    for (int row = threadIdx.y; row < TILE_HEIGHT + 2 * RADIUS; row += TILE_HEIGHT) {
+    __shared__ __align__(4) short tile[TILE_HEIGHT + 2 * MEDIAN_RADIUS][TILE_COLUMNS];
+    for (int row = threadIdx.y; row < TILE_HEIGHT + 2 * MEDIAN_RADIUS; row += TILE_HEIGHT) {
         for (int column = threadIdx.x; column < TILE_COLUMNS; column += 32) {
-            int x = left + column - RADIUS, y = top + row - RADIUS;
+            int x = left + column - MEDIAN_RADIUS, y = top + row - MEDIAN_RADIUS;
             bool inside = x >= 0 && x < width && y >= 0 && y < height;
             tile[row][column] = inside ? disparity[(size_t)y * width + x] : INVALID;
         }
@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_HEIGHT)
 #pragma unroll
     for (int row = 0; row < MEDIAN; row++) {
         const u32 *words = (const u32 *)&tile[threadIdx.y + row][2 * threadIdx.x];
-        u32 pairs[RADIUS + 1];
+        u32 pairs[MEDIAN_RADIUS + 1];
 #pragma unroll
-        for (int k = 0; k <= RADIUS; k++) pairs[k] = words[k];
+        for (int k = 0; k <= MEDIAN_RADIUS; k++) pairs[k] = words[k];
 #pragma unroll
         for (int column = 0; column < MEDIAN; column++)
             values[row * MEDIAN + column] =

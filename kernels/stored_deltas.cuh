@@ -86,7 +86,7 @@ struct StoredDeltas {
         for (int k = 0; k < BYTE_WORDS; k++) {
             const u32 left = words[k], right = words[BYTE_WORDS + k];
             // Sums of even bytes overflow into those of odd ones, which are subtracted again.
-            u32 all = left + right, odd = 2 * P2_MAX <= 255 ? odd_bytes(all) : odd_bytes(left) + odd_bytes(right);
+            u32 all = left + right, odd = 2 * P2 <= 255 ? odd_bytes(all) : odd_bytes(left) + odd_bytes(right);
 #if OTHER_SUMS && SUM_BYTES
             all += words[2 * BYTE_WORDS + k];
             odd += odd_bytes(words[2 * BYTE_WORDS + k]);

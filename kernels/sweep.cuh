@@ -46,7 +46,7 @@
 // Columns whose diagonal path vectors a block holds.
 #define SLOTS (STRIP + HALO)
 // Words per lane of stored sums of path deltas. Sums are stored as bytes if they fit.
-#define SUM_BYTES ((1 + 2 * DIAGONALS) * P2_MAX <= 255)
+#define SUM_BYTES ((1 + 2 * DIAGONALS) * P2 <= 255)
 #define SUM_WORDS (SUM_BYTES ? BYTE_WORDS : REGISTERS)
 static_assert(4 * GROUP * SUM_WORDS == EXPECTED_SUM_BYTES, "geometry.rs: VectorLayout::sum_bytes");
 static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");

@@ -96,7 +96,7 @@ fn main(
             least = min(least, least_of(path[j]));
         }
         level = grey(before, y - step.y);
-        if (SURFACE) {
+        if (SURFACE != 0) {
             surface = expected_at(before, y - step.y);
         }
     }
@@ -112,7 +112,7 @@ fn main(
         let level_here = grey(x, y);
         let cap = least + penalty(level, level_here);
         level = level_here;
-        if (SURFACE) {
+        if (SURFACE != 0) {
             let surface_here = expected_at(x, y);
             let slant = surface - surface_here;
             let is_slanted = surface != INVALID && surface_here != INVALID && abs(slant) == 1;

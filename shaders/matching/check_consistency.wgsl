@@ -60,16 +60,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let k = i32(winner & 1023u);
     let match_at = u32(y) * WIDTH + clamped(x - MIN_DISPARITY - k, WIDTH);
     var is_valid = (winner & (1u << 10u)) == 0u;
-    if (HAS_RIGHT) {
+    if (LEFT_RIGHT != 0) {
         let best = right_winners[match_at];
-        is_valid = is_valid && best != 0u && abs(i32(~best & 1023u) - k) <= LEFT_RIGHT;
+        is_valid = is_valid && best != 0u && abs(i32(~best & 1023u) - k) <= LEFT_RIGHT_LIMIT;
     }
     if (LEVEL == 0u && masks[0] != 0u) {
         is_valid = is_valid && is_seen(i) && is_seen(WIDTH * HEIGHT + match_at);
     }
     let value = (MIN_DISPARITY + k) * 16 + i32((winner >> 11u) & 31u) - 8;
     map[i] = select(INVALID, value, is_valid);
-    if (HAS_CONFIDENCE) {
+    if (CONFIDENCE != 0) {
         var peak = winner >> 16u;
         if (is_valid) {
             let column = i32(clamped(x - ((value + 8) >> 4u), WIDTH));

@@ -27,12 +27,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     }
     let range = greatest - least;
     let threshold = threshold_of_level[LEVEL];
-    var window = WINDOW_MOST;
-    if (WINDOW_BY_TEXTURE) {
+    var window: u32 = WINDOW_MOST;
+    if (WINDOW_BY_TEXTURE != 0) {
         let weak = min(3u * threshold - min(range, 3u * threshold), 2u * threshold);
         window = (WINDOW_MOST * weak + threshold) / (2u * threshold);
     }
     let weak = min(2u * threshold - min(range, 2u * threshold), threshold);
     let prior = (PRIOR_MOST * weak + threshold / 2u) / threshold;
-    blends[i] = (512u - WINDOW_AREA * window) | (window << 10u) | (prior << 16u);
+    blends[i] = (512u - WINDOW_SIDE * WINDOW_SIDE * window) | (window << 10u) | (prior << 16u);
 }

@@ -17,6 +17,8 @@ struct Band {
 @group(0) @binding(4) var<storage, read> expected: array<i32>;
 @group(0) @binding(5) var<storage, read_write> costs: array<u32>;
 
+const RADIUS: u32 = WINDOW_SIDE / 2u;
+
 // Words of costs of a row of the workgroup, twice, so that one barrier a row is enough.
 var<workgroup> of_row: array<u32, 512>;
 
@@ -92,14 +94,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
         if (y >= top && is_inside) {
             let at = u32(y) * WIDTH + x;
             var packed = own[0];
-            if (SUPPORT) {
+            if (SUPPORT != 0) {
                 let blend = blends[at];
                 var sums = vec2<u32>(0u, 0u);
                 for (var k = 0u; k <= 2u * RADIUS; k++) {
                     sums += vec2<u32>(even[k], odd[k]);
                 }
                 var apart = vec2<u32>(0u, 0u);
-                if (PRIOR) {
+                if (PRIOR != 0) {
                     let e = expected[(u32(y) >> 1u) * ((WIDTH + 1u) >> 1u) + (x >> 1u)];
                     let d = MIN_DISPARITY + 4 * i32(word);
                     if (e != INVALID) {

@@ -14,15 +14,15 @@ fn census(x: i32, y: i32) -> vec2<u32> {
     var bits = vec2<u32>(0u, 0u);
     var number = 0u;
     let centre = grey(x, y);
-    for (var down = -CENSUS_DOWN; down <= CENSUS_DOWN; down++) {
-        for (var across = -CENSUS_ACROSS; across <= CENSUS_ACROSS; across++) {
+    for (var down = -CENSUS_HEIGHT / 2; down <= CENSUS_HEIGHT / 2; down++) {
+        for (var across = -CENSUS_WIDTH / 2; across <= CENSUS_WIDTH / 2; across++) {
             let is_centre = across == 0 && down == 0;
             if (is_centre || number == CENSUS_BITS) {
                 continue;
             }
             let other = grey(x + across, y + down);
             var is_set = other < centre;
-            if (CENSUS_SYMMETRIC) {
+            if (CENSUS_SYMMETRIC != 0) {
                 is_set = grey(x - across, y - down) < other;
             }
             let bit = u32(is_set) << (number & 31u);

@@ -82,7 +82,7 @@ fn choose(@builtin(global_invocation_id) id: vec3<u32>) {
                 min((value - least) >> 3u, 15),
             ));
         }
-        if (sure < CONFIDENCE_LEAST) {
+        if (sure < CONFIDENCE_MIN) {
             map[i] = INVALID;
         }
     }

@@ -119,14 +119,14 @@ fn keep_supported(@builtin(global_invocation_id) id: vec3<u32>) {
     let x = i32(i % WIDTH);
     let y = i32(i / WIDTH);
     var stays = false;
-    if (!EVIDENCE_STRICT) {
+    if (EVIDENCE_STRICT == 0) {
         stays = is_between(own, meet(x, y, -1, -1), meet(x, y, 1, 1))
             || is_between(own, meet(x, y, 0, -1), meet(x, y, 0, 1))
             || is_between(own, meet(x, y, 1, -1), meet(x, y, -1, 1))
             || is_between(own, meet(x, y, -1, 0), meet(x, y, 1, 0));
     }
     map[i] = select(INVALID, own, stays);
-    if (HAS_CONFIDENCE) {
+    if (CONFIDENCE != 0) {
         confidence[i] = select(0u, LEAST_CONFIDENCE, stays);
     }
 }

@@ -18,7 +18,7 @@ fn lanes_down(number: u32, end: u32) -> u32 {
 
 fn lanes_min(number: u32) -> u32 {
     var least = number;
-    if (WHOLE_SUBGROUP) {
+    if (WHOLE_SUBGROUP != 0) {
         least = subgroupMin(number);
     } else {
         for (var apart = 1u; apart < GROUP; apart <<= 1u) {
@@ -30,7 +30,7 @@ fn lanes_min(number: u32) -> u32 {
 
 fn lanes_sum(number: u32) -> u32 {
     var sum = number;
-    if (WHOLE_SUBGROUP) {
+    if (WHOLE_SUBGROUP != 0) {
         sum = subgroupAdd(number);
     } else {
         for (var apart = 1u; apart < GROUP; apart <<= 1u) {

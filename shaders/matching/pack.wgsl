@@ -16,13 +16,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     var sure = 0u;
     for (var k = 0u; k < min(4u, PIXELS - first); k++) {
         values[k] = u32(map[first + k]) & 0xffffu;
-        if (HAS_CONFIDENCE) {
+        if (CONFIDENCE != 0) {
             sure |= confidence[first + k] << (8u * k);
         }
     }
     packed[first / 2u] = values.x | (values.y << 16u);
     packed[first / 2u + 1u] = values.z | (values.w << 16u);
-    if (HAS_CONFIDENCE) {
+    if (CONFIDENCE != 0) {
         packed[(PIXELS + 3u) / 4u * 2u + first / 4u] = sure;
     }
 }

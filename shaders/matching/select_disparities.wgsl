@@ -23,10 +23,10 @@ var<workgroup> right: array<atomic<u32>, RIGHT>;
 const END: u32 = 0xffffffu;
 
 fn offset(a: u32, b: u32, c: u32) -> i32 {
-    if (SUBPIXEL_MODE == SUBPIXEL_OFF) {
+    if (SUBPIXEL == 0) {
         return 0;
     }
-    if (SUBPIXEL_MODE == SUBPIXEL_PARABOLA) {
+    if (SUBPIXEL_PARABOLA != 0) {
         let den = i32(a + c) - 2 * i32(b);
         if (den == 0) {
             return 0;
@@ -82,7 +82,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let of_four = vec4<u32>(sums.x & 0xffffu, sums.y & 0xffffu, sums.x >> 16u, sums.y >> 16u);
             let keys = (of_four << vec4<u32>(10u)) | (vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u));
             best = min(best, min(min(keys.x, keys.y), min(keys.z, keys.w)));
-            if (HAS_RIGHT) {
+            if (LEFT_RIGHT != 0) {
                 // Column x - d, counted from the least of the workgroup.
                 let place = x - first + 4u * WORDS - 1u - k;
                 for (var c = 0u; c < 4u; c++) {
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             winners[(band.first + row) * WIDTH + x] = packed | (u32(sixteenths + 8) << 11u) | (peak << 16u);
         }
     }
-    if (HAS_RIGHT) {
+    if (LEFT_RIGHT != 0) {
         workgroupBarrier();
         for (var i = local; i < RIGHT; i += THREADS) {
             let best = atomicLoad(&right[i]);

@@ -1,6 +1,7 @@
 //! Disparity engines, and the choice of one.
 
 mod carrying;
+mod constants;
 pub mod cpu;
 pub mod cuda;
 pub mod difference;

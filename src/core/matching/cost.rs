@@ -60,18 +60,8 @@ pub struct CombinedWeights {
     pub intensity_truncation: u8,
 }
 
-impl CombinedWeights {
-    /// Returns them with the names that kernels and shaders give them.
-    pub(crate) fn constants(self) -> [(&'static str, u8); 5] {
-        [
-            ("CENSUS_WEIGHT", self.census_weight),
-            ("GRADIENT_WEIGHT", self.gradient_weight),
-            ("INTENSITY_WEIGHT", self.intensity_weight),
-            ("GRADIENT_TRUNCATION", self.gradient_truncation),
-            ("INTENSITY_TRUNCATION", self.intensity_truncation),
-        ]
-    }
-}
+/// A value that kernels and shaders are compiled with, by its name in both; 1 is true.
+pub(crate) type Constant = (&'static str, i64);
 
 /// The census window of [`Cost::Combined`].
 pub const COMBINED_CENSUS: CensusWindow = CensusWindow::Plain { width: 5, height: 5 };
@@ -207,6 +197,34 @@ impl Cost {
                 (sum + 8) >> 4
             }
         }
+    }
+
+    /// Returns the constants of all costs. Those of another one have values that change nothing.
+    pub(crate) fn constants(&self) -> Vec<Constant> {
+        let (mut truncation, mut window, mut measure) = (u8::MAX, COMBINED_CENSUS, None);
+        let mut weights = CombinedWeights::default();
+        match *self {
+            Cost::Ad { truncation: of_cost, .. } => truncation = of_cost,
+            Cost::Census { window: of_cost } => window = of_cost,
+            Cost::Combined(of_cost) => weights = of_cost,
+            Cost::Block { measure: of_cost, .. } => measure = Some(of_cost),
+            Cost::MutualInformation { .. } => {}
+        }
+        let (width, height) = window.size();
+        vec![
+            ("AD_TRUNCATION", truncation.into()),
+            ("SQUARED", measure.is_some_and(BlockMeasure::is_squared).into()),
+            ("ZERO_MEAN", measure.is_some_and(BlockMeasure::is_zero_mean).into()),
+            ("CENSUS_WIDTH", width as i64),
+            ("CENSUS_HEIGHT", height as i64),
+            ("CENSUS_BITS", window.bits().into()),
+            ("CENSUS_SYMMETRIC", (window == CensusWindow::Symmetric9x7).into()),
+            ("CENSUS_WEIGHT", weights.census_weight.into()),
+            ("GRADIENT_WEIGHT", weights.gradient_weight.into()),
+            ("INTENSITY_WEIGHT", weights.intensity_weight.into()),
+            ("GRADIENT_TRUNCATION", weights.gradient_truncation.into()),
+            ("INTENSITY_TRUNCATION", weights.intensity_truncation.into()),
+        ]
     }
 
     /// Names the parameters that lower [`Cost::max`], for messages.

@@ -7,12 +7,14 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 
 use super::cache::{Cache, Key};
+use super::cost;
 use super::launch::Unit;
 use super::nvrtc::{Nvrtc, Target};
 use super::plan::filters;
+use crate::matching::cost::Constant;
 use crate::thread::locked;
 
-/// The kernels' sources and headers as (name, text), except for filters.
+/// The kernels' sources and headers as (name, text), except for costs and filters.
 const FILES: &[(&str, &str)] = &kernels! {
     "instructions.cuh", "bytes.cuh", "picture.cuh", "noise.cuh", "residuals.cuh", "temporal.cuh",
     "lanes.cuh", "packed.cuh", "disparity.cuh", "rays.cuh", "cost.cuh", "four_candidates.cuh",
@@ -21,18 +23,40 @@ const FILES: &[(&str, &str)] = &kernels! {
     "smoothed.cu", "texture.cu", "blend.cu", "compute_features.cu", "compute_costs.cu",
     "aggregate_windows.cu", "mutual_information.cu", "temporal_shift.cu", "temporal_background.cu",
     "select_disparities.cu", "aggregate_horizontal.cu", "aggregate_sweep.cu", "aggregate_paths.cu",
-    "cost_ad.cuh", "cost_ad_window.cuh", "cost_block.cuh", "cost_census.cuh", "cost_combined.cuh",
-    "cost_mi.cuh", "cost_stored.cuh",
 };
 
 /// All sources and headers. A test compares them with the folder.
 fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FILES.iter().chain(filters::SOURCES).copied()
+    FILES.iter().chain(cost::HEADERS).chain(filters::SOURCES).copied()
 }
 
 /// The headers, which any source may include by name.
 fn headers() -> Vec<(&'static str, &'static str)> {
     files().filter(|(name, _)| name.ends_with(".cuh")).collect()
+}
+
+/// Defines the constants that a unit's file and headers name. The others may differ between levels that share its code.
+pub fn with_constants(unit: Unit, constants: &[Constant]) -> Unit {
+    let mut names = vec![unit.file];
+    let mut texts = Vec::new();
+    while let Some(name) = names.pop() {
+        // A header may be included by a macro.
+        let macro_of = unit.defines.iter().find(|(other, _)| other == name);
+        let name = macro_of.map_or(name, |(_, value)| value).trim_matches('"');
+        let Some((_, text)) = files().find(|(other, _)| *other == name) else { continue };
+        names.extend(
+            text.lines()
+                .filter_map(|line| line.strip_prefix("#include "))
+                .map(|name| name.trim_matches('"')),
+        );
+        texts.push(text);
+    }
+    let named = constants.iter().filter(|(name, _)| texts.iter().any(|text| names_it(text, name)));
+    named.fold(unit.clone(), |unit, (name, value)| unit.define(name, format!("({value})")))
+}
+
+fn names_it(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }
 
 fn options(unit: &Unit, target: Target) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Matching costs of the kernels: one header each, its constants, and the sizes of its prepared features.
 
-use crate::matching::{CensusWindow, Cost, Params};
+use crate::matching::{Cost, Params};
 
 // The headers of `kernels/` that define a cost.
 const AD: &str = "cost_ad.cuh";
@@ -10,6 +10,12 @@ const CENSUS: &str = "cost_census.cuh";
 const COMBINED: &str = "cost_combined.cuh";
 const MI: &str = "cost_mi.cuh";
 const STORED: &str = "cost_stored.cuh";
+
+/// Them as (name, text).
+pub(super) const HEADERS: &[(&str, &str)] = &kernels! {
+    "cost_ad.cuh", "cost_ad_window.cuh", "cost_block.cuh", "cost_census.cuh", "cost_combined.cuh",
+    "cost_mi.cuh", "cost_stored.cuh",
+};
 
 /// Reports whether the costs are stored before the aggregation. All are, except single differences, because
 /// each sweep computes them faster than it reads them.
@@ -26,7 +32,6 @@ pub(super) fn is_volume(params: &Params) -> bool {
 
 pub(super) struct CostKernel {
     pub header: &'static str,
-    pub constants: Vec<(&'static str, u32)>,
     pub base_words: u32,
     pub planes: u32,
     pub columns: u32,
@@ -38,68 +43,37 @@ impl CostKernel {
     /// `half` words.
     pub fn for_aggregation(params: &Params, half: u32) -> Self {
         match is_stored(params) {
-            true => Self::whole(STORED, Vec::new(), half / 2, 0),
+            true => Self::whole(STORED, half / 2, 0),
             false => Self::of(params.cost),
         }
     }
 
     pub fn of(cost: Cost) -> Self {
         match cost {
-            Cost::Ad { truncation, window } => {
-                let constants =
-                    vec![("AD_TRUNCATION", truncation.into()), ("AD_WINDOW", window.into())];
-                if window == 1 {
-                    return Self::packed(AD, constants);
-                }
+            Cost::Ad { window: 1, .. } => Self::packed(AD),
+            Cost::Ad { window, .. } => {
                 let words = if window <= 3 { 1 } else { 2 };
-                let margin = u32::from(window) / 2;
-                Self { margin, ..Self::whole(AD_WINDOW, constants, words, words) }
+                Self { margin: u32::from(window) / 2, ..Self::whole(AD_WINDOW, words, words) }
             }
             Cost::Census { window } => {
-                let (width, height, symmetric) = match window {
-                    CensusWindow::Plain { width, height } => (width.into(), height.into(), 0),
-                    CensusWindow::Symmetric9x7 => (9, 7, 1),
-                };
-                let constants = vec![
-                    ("CENSUS_WIDTH", width),
-                    ("CENSUS_HEIGHT", height),
-                    ("CENSUS_SYMMETRIC", symmetric),
-                ];
                 let words = window.bits().div_ceil(32);
-                Self::whole(CENSUS, constants, words, words)
+                Self::whole(CENSUS, words, words)
             }
-            Cost::MutualInformation { .. } => Self::packed(MI, Vec::new()),
+            Cost::MutualInformation { .. } => Self::packed(MI),
             // Without means, the differences are those of `ad`.
-            Cost::Block { measure, .. } if !measure.is_zero_mean() => {
-                Self::of(Cost::Ad { truncation: u8::MAX, window: 1 })
-            }
-            Cost::Block { measure, window, .. } => {
-                let constants = vec![
-                    ("ZERO_MEAN_SAD", u32::from(!measure.is_squared())),
-                    ("WINDOW_WIDTH", window.width.into()),
-                    ("WINDOW_HEIGHT", window.height.into()),
-                ];
-                Self::whole(BLOCK, constants, 1, 1)
-            }
-            Cost::Combined(of) => {
-                let constants = of.constants().map(|(name, value)| (name, value.into()));
-                Self::whole(COMBINED, constants.into(), 2, 3)
-            }
+            Cost::Block { measure, .. } if !measure.is_zero_mean() => Self::packed(AD),
+            Cost::Block { .. } => Self::whole(BLOCK, 1, 1),
+            Cost::Combined(_) => Self::whole(COMBINED, 2, 3),
         }
     }
 
     /// A cost of single pixels, whose words cover two columns each.
-    fn packed(header: &'static str, constants: Vec<(&'static str, u32)>) -> Self {
-        Self { header, constants, base_words: 0, planes: 2, columns: 2, margin: 0 }
+    fn packed(header: &'static str) -> Self {
+        Self { header, base_words: 0, planes: 2, columns: 2, margin: 0 }
     }
 
     /// A cost with one column per word, which uses no neighbouring columns.
-    fn whole(
-        header: &'static str,
-        constants: Vec<(&'static str, u32)>,
-        base_words: u32,
-        planes: u32,
-    ) -> Self {
-        Self { header, constants, base_words, planes, columns: 1, margin: 0 }
+    fn whole(header: &'static str, base_words: u32, planes: u32) -> Self {
+        Self { header, base_words, planes, columns: 1, margin: 0 }
     }
 }

@@ -41,23 +41,9 @@ impl Level {
         }
     }
 
-    /// Strength of the prior at this level, 0 without one.
-    pub fn prior_strength(&self) -> u32 {
-        self.params.prior.filter(|_| self.has_coarser).map_or(0, |prior| prior.strength.into())
-    }
-
-    /// Reports whether paths follow the surface that the prior expects.
-    pub fn follows_surface(&self) -> bool {
-        self.params.surface && self.prior_strength() > 0
-    }
-
-    pub fn window_by_texture(&self) -> bool {
-        self.params.window.is_some_and(|window| window.by_texture)
-    }
-
     /// Reports whether the support of the cost differs from pixel to pixel.
     pub fn has_blends(&self) -> bool {
-        self.window_by_texture() || self.prior_strength() > 0
+        self.params.window.is_some_and(|window| window.by_texture) || self.has_coarser
     }
 }
 
@@ -70,11 +56,11 @@ mod tests {
     fn all_levels_but_the_coarsest_have_a_prior() {
         let prior = Some(Prior { levels: 3, strength: 4 });
         let params = Params { prior, ..Params::default() };
-        let strengths = |size| {
+        let priors = |size| {
             let levels = Level::all(&Job { params: &params, size, rectifier: None });
-            levels.iter().map(Level::prior_strength).collect::<Vec<_>>()
+            levels.iter().map(|level| level.has_coarser).collect::<Vec<_>>()
         };
-        assert_eq!(strengths((100, 63)), [4, 4, 0]);
-        assert_eq!(strengths((100, 31)), [0]);
+        assert_eq!(priors((100, 63)), [true, true, false]);
+        assert_eq!(priors((100, 31)), [false]);
     }
 }

@@ -3,6 +3,7 @@
 //! Macros that begin with EXPECTED hold sizes computed by `geometry.rs`. A kernel fails to compile if
 //! its own formula gives another value.
 
+use super::compile::with_constants;
 use super::cost::{CostKernel, is_volume};
 use super::device::Properties;
 use super::geometry::strips::{Block, Strips};
@@ -15,10 +16,10 @@ use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
 use super::plan::{filters, temporal_units};
+use crate::engine::constants::constants;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::mutual_information;
-use crate::matching::subpixel::LIMIT_UNIT;
-use crate::matching::{BlockWindow, Cost, Guide, Params, Paths, Subpixel};
+use crate::matching::{BlockWindow, Cost, Guide, Params, Paths};
 
 /// The translation units for this job; needs no GPU.
 pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
@@ -30,13 +31,17 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
     }
     units.extend(temporal_units(job));
     units.extend(information(job.params));
+    let constants = |level: &Level| constants(&level.params, level.has_coarser);
+    let of_all = constants(&levels[0]);
+    units = units.into_iter().map(|unit| with_constants(unit, &of_all)).collect();
     for level in &levels {
+        let constants = constants(level);
         let of_level = |unit: Unit| {
-            let unit = unit.define("SURFACE", u32::from(level.follows_surface()));
+            let unit = with_constants(unit, &constants);
             Unit { name: level.unit(&unit.name), ..unit }
         };
         units.extend(support(level, device).into_iter().map(of_level));
-        units.extend(matching(level, &level.job(job), device).into_iter().map(of_level));
+        units.extend(matching(&level.job(job), device).into_iter().map(of_level));
     }
     units
 }
@@ -76,11 +81,7 @@ fn support(level: &Level, device: &Properties) -> Vec<Unit> {
         units.push(texture);
     }
     if level.has_blends() {
-        let blend = blended(Unit::new("blend.cu").pixelwise(), level)
-            .define("BY_TEXTURE", u32::from(level.window_by_texture()))
-            .define("MIN_DISPARITY", format!("({})", params.range.min))
-            .define("DISPARITIES", params.range.count);
-        units.push(blend);
+        units.push(Unit::new("blend.cu").pixelwise());
     }
     if sums_windows(params) {
         units.push(windows(level, device));
@@ -97,7 +98,7 @@ fn support(level: &Level, device: &Properties) -> Vec<Unit> {
             .define("EXPECTED_EDGE", tile.edge)
             .define("EXPECTED_THREADS", tile.threads)
             .define("EXPECTED_SHARED_BYTES", tile.shared_bytes);
-        units.push(blended(unit, level));
+        units.push(unit);
     }
     units
 }
@@ -121,24 +122,15 @@ fn windows(level: &Level, device: &Properties) -> Unit {
         .define("EXPECTED_EDGE", tile.edge)
         .define("EXPECTED_THREADS", tile.threads)
         .define("EXPECTED_SHARED_BYTES", tile.shared_bytes);
-    let size = |unit: Unit| {
-        unit.define("WINDOW_WIDTH", window.width).define("WINDOW_HEIGHT", window.height)
+    let Cost::Block { measure, truncation, .. } = params.cost else {
+        return unit.define("SCALE_FACTOR", 0);
     };
-    match params.cost {
-        Cost::Block { measure, truncation, .. } => {
-            let scale = Scale::of(measure, window);
-            // The header of a cost without means already defines the window.
-            let unit = if measure.is_zero_mean() { unit } else { size(unit) };
-            unit.define("SQUARED", u32::from(measure.is_squared()))
-                .define("ZERO_MEAN", u32::from(measure.is_zero_mean()))
-                .define("SCALE_LIMIT", format!("{}u", scale.limit))
-                .define("SCALE_FACTOR", format!("{}u", scale.factor))
-                .define("WINDOW_SUM_MAX", format!("{SUM_MAX}u"))
-                .define("BYTE_SHIFT", byte_shift(measure))
-                .define("BLOCK_TRUNCATION", format!("{truncation}u"))
-        }
-        _ => size(unit).define("SQUARED", 0).define("ZERO_MEAN", 0).define("SCALE_FACTOR", 0),
-    }
+    let scale = Scale::of(measure, window);
+    unit.define("SCALE_LIMIT", format!("{}u", scale.limit))
+        .define("SCALE_FACTOR", format!("{}u", scale.factor))
+        .define("WINDOW_SUM_MAX", format!("{SUM_MAX}u"))
+        .define("BYTE_SHIFT", byte_shift(measure))
+        .define("BLOCK_TRUNCATION", format!("{truncation}u"))
 }
 
 pub(super) fn window_tile(level: &Level, device: &Properties) -> (BlockWindow, WindowTile) {
@@ -156,13 +148,7 @@ pub(super) fn window_tile(level: &Level, device: &Properties) -> (BlockWindow, W
     (window, WindowTile::of(window, parts, lanes, level.size, device))
 }
 
-/// Adds the constants of the cost's support to a unit.
-fn blended(unit: Unit, level: &Level) -> Unit {
-    unit.define("WINDOW_SIDE", level.params.window.map_or(1, |window| window.side))
-        .define("PRIOR_STRENGTH", level.prior_strength())
-}
-
-fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
+fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
     let lanes = VectorLayout::of(params.range.count);
     let features = pixel_cost("compute_features.cu", params, lanes)
@@ -170,7 +156,7 @@ fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
         .define("DIAGONALS", u32::from(params.paths != Paths::Four))
         .define("PART_FEATURES", PART_FEATURES)
         .define("PART_PENALTIES", PART_PENALTIES);
-    let mut units = vec![blended(features, level)];
+    let mut units = vec![features];
     match Strips::of(params, width as u32, device) {
         Some(strips) => units.extend(sweeps(params, lanes, strips, device)),
         None => {
@@ -179,7 +165,7 @@ fn matching(level: &Level, job: &Job, device: &Properties) -> Vec<Unit> {
                 let paths = aggregation("aggregate_paths.cu", params, lanes)
                     .define("STEPS", steps.collect::<Vec<_>>().join(","))
                     .define("WARPS", PLAIN_WARPS);
-                units.push(blended(paths, level));
+                units.push(paths);
             }
             let winners = aggregation("select_disparities.cu", params, lanes)
                 .define("WARPS", PLAIN_WARPS)
@@ -234,41 +220,31 @@ fn sweeps(params: &Params, lanes: VectorLayout, strips: Strips, device: &Propert
 }
 
 fn pixel_cost(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
-    with_cost(file, &CostKernel::of(params.cost), params, lanes)
+    with_cost(file, &CostKernel::of(params.cost), lanes)
 }
 
 fn aggregation(file: &'static str, params: &Params, lanes: VectorLayout) -> Unit {
-    let unit = with_cost(file, &CostKernel::for_aggregation(params, lanes.half()), params, lanes)
-        .define("P2_MAX", params.p2)
-        .define("COST_MAX", params.cost_max())
-        .define("PATHS", params.paths.count())
-        .define("UNIQUENESS", params.uniqueness)
-        .define("CONFIDENCE", u32::from(params.confidence.is_some()))
-        .define("SUBPIXEL", u32::from(params.subpixel != Subpixel::Off))
-        .define("LEFT_RIGHT", u32::from(params.left_right.is_some()));
+    let unit = with_cost(file, &CostKernel::for_aggregation(params, lanes.half()), lanes)
+        .define("PATHS", params.paths.count());
     match params.subpixel.limits() {
         Some(limits) => {
             let limits: Vec<String> = limits.iter().map(u16::to_string).collect();
-            unit.define("SUBPIXEL_LIMITS", limits.join(",")).define("LIMIT_UNIT", LIMIT_UNIT)
+            unit.define("SUBPIXEL_LIMITS", limits.join(","))
         }
         None => unit,
     }
 }
 
-fn with_cost(file: &'static str, cost: &CostKernel, params: &Params, lanes: VectorLayout) -> Unit {
+fn with_cost(file: &'static str, cost: &CostKernel, lanes: VectorLayout) -> Unit {
     let prepared = Prepared::of(cost, lanes);
-    let unit = Unit::new(file)
+    Unit::new(file)
         .define("COST_HEADER", format!("\"{}\"", cost.header))
-        .define("DISPARITIES", params.range.count)
-        .define("MIN_DISPARITY", format!("({})", params.range.min))
         .define("GROUP", lanes.group)
         .define("REGISTERS", lanes.registers)
         .define("BESIDE", BESIDE)
-        .define("P1", params.p1)
         .define("EXPECTED_BASE_WORDS", prepared.base_words)
         .define("EXPECTED_PLANES", prepared.planes)
         .define("EXPECTED_COLUMNS", prepared.columns)
         .define("EXPECTED_REACH", prepared.reach)
-        .define("EXPECTED_MARGIN", prepared.margin);
-    cost.constants.iter().fold(unit, |unit, (name, value)| unit.define(name, value))
+        .define("EXPECTED_MARGIN", prepared.margin)
 }

@@ -9,12 +9,11 @@ use super::super::job::Job;
 use super::super::launch::{Arg, BufferId, Chain, Scope, Unit};
 use super::builder::Builder;
 use super::temporal::residuals;
-use crate::frame::{Eye, LEAST_CONFIDENCE};
+use crate::frame::Eye;
 use crate::matching::confidence::{self, model};
 use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
-use crate::matching::filter::{Filter, evidence, rays, spatial, steady};
-use crate::matching::saturation::ALIKE;
-use crate::matching::{Evidence, Fill, FillRule};
+use crate::matching::filter::{Filter, rays, steady};
+use crate::matching::{Fill, FillRule};
 use crate::rectify::Rectifier;
 
 /// Their kernels' sources as (name, text).
@@ -26,85 +25,39 @@ pub const SOURCES: &[(&str, &str)] = &kernels! {
 
 /// Units of the stages after the winner, one per enabled filter.
 pub fn units(job: &Job) -> Vec<Unit> {
-    let consistency = Unit::new("check_consistency.cu").pixelwise();
-    let consistency = match job.params.left_right {
-        Some(limit) => consistency
-            .define("MIN_DISPARITY", min_disparity(job))
-            .define("LEFT_RIGHT_LIMIT", limit),
-        None => consistency,
-    };
     let filters = job.params.filters().filter_map(|filter| unit(job, filter));
-    std::iter::once(consistency).chain(filters).collect()
+    std::iter::once(Unit::new("check_consistency.cu").pixelwise()).chain(filters).collect()
 }
 
 /// Unit of a filter, if it has one of its own.
 fn unit(job: &Job, filter: Filter) -> Option<Unit> {
-    let params = job.params;
     let pixelwise = |file| Unit::new(file).pixelwise();
     Some(match filter {
-        Filter::ValidMask if job.is_masked() => {
-            pixelwise("filter_valid_mask.cu").define("MIN_DISPARITY", min_disparity(job))
-        }
+        Filter::ValidMask if job.is_masked() => pixelwise("filter_valid_mask.cu"),
         Filter::ValidMask | Filter::ConfidenceOfKnown => return None,
-        Filter::Confidence { least, white } => pixelwise("filter_confidence.cu")
-            .define("CONFIDENCE_MIN", least)
-            .define("RADIUS", confidence::RADIUS)
-            .define("REACH", confidence::REACH)
+        Filter::Confidence { .. } => pixelwise("filter_confidence.cu")
             .define("LEVELS", confidence::LEVELS)
             .define("STEPS", confidence::STEPS)
-            .define("LEAST", LEAST_CONFIDENCE)
-            .define("WHITE", white)
-            .define("ALIKE", ALIKE)
             .define("TILE", CONFIDENCE_TILE),
-        Filter::Median(radius) => Unit::new("filter_median.cu")
-            .define("MEDIAN", 2 * radius + 1)
+        Filter::Median(_) => Unit::new("filter_median.cu")
             .define("TILE_WIDTH", MEDIAN_TILE[0])
             .define("TILE_HEIGHT", MEDIAN_TILE[1]),
-        Filter::Speckle(speckle) => pixelwise("filter_speckle.cu")
-            .define("SPECKLE_SIZE", speckle.size)
-            .define("SPECKLE_RANGE", speckle.range_16)
+        Filter::Speckle(_) => pixelwise("filter_speckle.cu")
             .define("ROWS", SPECKLE_ROWS)
             .define("STEPS", SPECKLE_STEPS),
-        Filter::Evidence(evidence) => evidence_unit(job, evidence),
-        Filter::Spatial(spatial) => pixelwise("filter_spatial.cu")
-            .define("REACH", spatial.reach)
-            .define("PAIR_STEP_MAX", spatial::PAIR_STEP_MAX)
-            .define("GREY_STEP_MAX", spatial::GREY_STEP_MAX),
+        Filter::Evidence(_) => pixelwise("filter_evidence.cu")
+            .define("TILE_WIDTH", TEXTURE_TILE[0])
+            .define("TILE_HEIGHT", TEXTURE_TILE[1])
+            .define("MASKED", u8::from(job.is_masked())),
+        Filter::Spatial(_) => pixelwise("filter_spatial.cu"),
         Filter::Smoothing(smoothing) => pixelwise("filter_smoothing.cu")
             .define("SMOOTHING_WEIGHT", smoothing.weight_256)
-            .define("SMOOTHING_GUARD", smoothing.guard_16)
-            .define("MIN_DISPARITY", min_disparity(job))
-            .define("DISPARITIES", params.range.count),
+            .define("SMOOTHING_GUARD", smoothing.guard_16),
         Filter::Steady(steady) => residuals(pixelwise("filter_steady.cu"))
             .define("STRENGTH", steady.strength)
-            .define("STEADY_HEADER", steady::HEADER)
-            .define("CONFIDENCE", u8::from(params.confidence.is_some()))
-            .define("MIN_DISPARITY", min_disparity(job))
-            .define("DISPARITIES", params.range.count),
+            .define("STEADY_HEADER", steady::HEADER),
         Filter::Fill(fill) => fill_unit(job, fill),
     })
-}
-
-/// The smallest disparity, as a macro that may be negative.
-fn min_disparity(job: &Job) -> String {
-    format!("({})", job.params.range.min)
-}
-
-fn evidence_unit(job: &Job, evidence: Evidence) -> Unit {
-    let [width, height] = TEXTURE_TILE;
-    Unit::new("filter_evidence.cu")
-        .pixelwise()
-        .define("TILE_WIDTH", width)
-        .define("TILE_HEIGHT", height)
-        .define("SIDE", evidence::SIDE)
-        .define("THRESHOLD_MIN", evidence::THRESHOLD_MIN)
-        .define("THRESHOLD_MAX", evidence::THRESHOLD_MAX)
-        .define("DEVIATION_SHIFT", evidence::DEVIATION_SHIFT)
-        .define("REACH", rays::REACH_MAX)
-        .define("STRICT", u8::from(evidence.strict))
-        .define("MASKED", u8::from(job.is_masked()))
-        .define("CONFIDENCE", u8::from(job.params.confidence.is_some()))
-        .define("LEAST_CONFIDENCE", evidence::CONFIDENCE)
 }
 
 fn fill_unit(job: &Job, fill: Fill) -> Unit {
