@@ -12,12 +12,10 @@ const FOLDERS: [&str; 6] = ["src", "kernels", "shaders", "tests", "scripts", "co
 const ENDS: [&str; 8] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".sh", ".js", ".c"];
 
 /// Files and names of other programs.
-const FOREIGN: [&str; 19] = [
+const FOREIGN: [&str; 17] = [
     "Y10",
     "Y12",
     "Y10P",
-    "run.sh",
-    "make_recording.py",
     "rtabmap.launch.py",
     "rs2::align",
     "creation_time",
