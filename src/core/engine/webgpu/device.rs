@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::bail;
-use wgpu::{Adapter, AdapterInfo, Device, DeviceType, Features, Limits, Queue};
+use wgpu::{
+    Adapter, AdapterInfo, Device, DeviceType, Features, Instance, InstanceDescriptor, Limits, Queue,
+};
 
 /// Largest buffer on a device that also draws the desktop, in bytes. Work is cut so that no buffer is larger, which
 /// also keeps each dispatch short: drivers stop programs whose work takes seconds.
@@ -71,7 +73,9 @@ const CHOOSING: [&str; 2] = ["WGPU_BACKEND", "WGPU_ADAPTER_NAME"];
 
 /// All adapters, the preferred one first. [`CHOOSING`] chooses among them.
 fn adapters() -> Vec<Adapter> {
-    let mut adapters = every_adapter(|descriptor| descriptor.with_env());
+    // NVIDIA's driver gives no device after some hundred instances, and every change of a running matcher opens one.
+    static INSTANCE: OnceLock<Instance> = OnceLock::new();
+    let mut adapters = adapters_of(INSTANCE.get_or_init(|| Instance::new(descriptor().with_env())));
     if let Ok(name) = std::env::var(CHOOSING[1]) {
         let name = name.to_lowercase();
         adapters.retain(|adapter| adapter.get_info().name.to_lowercase().contains(&name));
@@ -80,13 +84,14 @@ fn adapters() -> Vec<Adapter> {
     adapters
 }
 
-fn every_adapter(
-    choose: impl Fn(wgpu::InstanceDescriptor) -> wgpu::InstanceDescriptor,
-) -> Vec<Adapter> {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+fn descriptor() -> InstanceDescriptor {
+    let mut descriptor = InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::PRIMARY;
     descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(choose(descriptor));
+    descriptor
+}
+
+fn adapters_of(instance: &Instance) -> Vec<Adapter> {
     pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY))
 }
 
@@ -94,7 +99,7 @@ fn every_adapter(
 fn no_adapter() -> NoDevice {
     let value = |name: &&str| Some(format!("{name}={}", std::env::var(name).ok()?));
     let said: Vec<String> = CHOOSING.iter().filter_map(value).collect();
-    let names = every_adapter(|descriptor| descriptor).into_iter().map(|it| it.get_info().name);
+    let names = adapters_of(&Instance::new(descriptor())).into_iter().map(|it| it.get_info().name);
     let there: Vec<String> = names.collect();
     match said.is_empty() || there.is_empty() {
         true => NoDevice::None,
