@@ -1,5 +1,5 @@
 //! 16 byte lanes as arrays, with baseline instructions only: compilers vectorise most of the loops (`plain.rs`, and
-//! here). For processors without AVX2, which are older than 2013, and to compare with.
+//! here). For processors without AVX2, among them Intel's Atom and Celeron until 2021, and to compare with.
 
 use super::plain;
 use super::vector::{INTERPOLATED, SimdKernel, Taps, Vector, zip};
