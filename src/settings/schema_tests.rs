@@ -71,7 +71,7 @@ fn wrong_values_get_what_is_right() {
             "one of `off`, `parabola`, `equiangular`, `corrected`",
         ),
         ("output", "depth", Value::from(1), "true or false"),
-        ("matching", "p2_guide", Value::from("x"), "one of `smoothed`, `picture`"),
+        ("matching", "p2_guide", Value::from("x"), "`smoothed` or `picture`"),
         ("source", "tolerance_ms", Value::from("half"), "`auto` or a number"),
         ("source", "tolerance_ms", Value::from(f64::NAN), "`auto` or milliseconds from 0 to 60000"),
         ("output", "record", Value::from(1), "a text in quotation marks"),
