@@ -1,6 +1,6 @@
 //! `--verify`: comparison of the engine's result with that of the plain reference.
 
-use anyhow::Context;
+use anyhow::anyhow;
 
 use stereod_core::engine::difference::{Make, compare, compare_images, first_stage, reference};
 use stereod_core::frame::{Eye, Matched, StereoPair};
@@ -34,7 +34,7 @@ pub fn verify(
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
     let expected = reference(&matched.pair, params, layout, history);
     compare(&expected, matched)
-        .with_context(|| first_stage(&matched.pair, params, make))
+        .map_err(|different| anyhow!("{different:#}; {}", first_stage(&matched.pair, params, make)))
         .map(|()| whole.0 * whole.1)
 }
 

@@ -110,7 +110,7 @@ fn an_endless_stream_is_live_whatever_its_element_says() {
     let [live_left, live_right] =
         [&left, &right].map(|text| text.replace("souphttpsrc", "souphttpsrc is-live=true"));
     for views in [server.pair("live"), fragments(left, right), fragments(live_left, live_right)] {
-        let (statistics, said) = server.run(&views, &[&SLOW[..], &["--frames", "60"]].concat());
+        let (statistics, said) = server.run(&views, &[&SLOW[..], &["--frames", "20"]].concat());
         assert!(said.contains("640x480, live"), "{said}");
         assert!(statistics["dropped"].as_u64().unwrap() > 0, "{statistics}");
         assert!(statistics["latency_ms"]["p50"].is_number(), "{statistics}");
