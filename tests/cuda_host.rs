@@ -333,7 +333,7 @@ fn verifying_finds_that_nothing_is_computed() {
     let Some(machine) = Machine::with_nvrtc() else { return };
     let (status, _, stderr) = machine.stereod(&bench(&["--engine", "cuda", "--verify"]));
     assert_eq!(status, 1);
-    assert!(stderr.contains("error: different from the reference at x "), "{stderr}");
+    assert!(stderr.contains("error: the map differs from the reference at x "), "{stderr}");
     assert!(
         stderr.contains(" of 3072 pixels differ; the first stage that differs: cost volume"),
         "{stderr}"

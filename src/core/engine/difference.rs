@@ -1,11 +1,12 @@
-//! Where an engine's result differs from the definition's: the first pixel, and the first stage.
+//! Finds the first pixel and the first stage in which an engine's result differs from the definition's.
+
+use std::fmt::Display;
 
 use anyhow::{Context, bail, ensure};
 
 use super::{Engine, PairSpec};
 use crate::frame::{DisparityMap, INVALID, Image, Matched, StereoPair};
 use crate::matching::stages::PRIOR;
-use crate::matching::temporal::Outcome;
 use crate::matching::tiles::{TileLayout, match_tiled};
 use crate::matching::{History, PairResult, Params, levels, match_next, pyramid};
 
@@ -29,8 +30,15 @@ pub fn reference(
 /// Fails with the first difference between a result and the definition's.
 pub fn compare(expected: &PairResult, got: &Matched) -> anyhow::Result<()> {
     let PairResult { map, confidence, temporal } = expected;
-    if let Some(outcome) = temporal {
-        compare_temporal(outcome, got)?;
+    let report = temporal.as_ref().map(|outcome| outcome.report);
+    ensure!(
+        got.temporal == report,
+        "the report of the stage in time is {:?} instead of {report:?}",
+        got.temporal
+    );
+    if let (Some(outcome), Some(whitened)) = (temporal, &got.whitened) {
+        let expected = (&outcome.whitened[..], whitened.width());
+        compare_values("whitened picture", expected, whitened.pixels())?;
     }
     compare_maps(map, &got.disparity)?;
     match (confidence, &got.confidence) {
@@ -45,60 +53,47 @@ pub fn compare(expected: &PairResult, got: &Matched) -> anyhow::Result<()> {
 
 /// Fails with the first difference between an image and the definition's.
 pub fn compare_images(what: &str, expected: &Image, got: &Image) -> anyhow::Result<()> {
-    let differences = first_difference(expected.pixels(), got.pixels(), expected.width());
-    let Some((at, [wanted, got], differ)) = differences else { return Ok(()) };
-    let all = expected.pixels().len();
-    bail!(
-        "the {what} differs from the reference at {at}: {got} instead of {wanted}; {differ} of {all} pixels differ"
-    )
+    compare_values(what, (expected.pixels(), expected.width()), got.pixels())
 }
 
 /// Fails with the first difference between a map and the definition's.
 pub fn compare_maps(expected: &DisparityMap, got: &DisparityMap) -> anyhow::Result<()> {
-    let sizes = [expected, got].map(|map| (map.width(), map.height()));
-    ensure!(sizes[0] == sizes[1], "the map has {:?} pixels instead of {:?}", sizes[1], sizes[0]);
-    let differences = first_difference(expected.values(), got.values(), expected.width());
-    let Some((at, [wanted, got], differ)) = differences else { return Ok(()) };
-    let value = |value: i16| match value {
+    let [wanted, size] = [expected, got].map(|map| format!("{}x{}", map.width(), map.height()));
+    ensure!(size == wanted, "the map has {size} pixels instead of {wanted}");
+    let value = |&value: &i16| match value {
         INVALID => "invalid".to_owned(),
         value => format!("{value}/16 px"),
     };
-    bail!(
-        "different from the reference at {at}: {} instead of {}; {differ} of {} pixels differ",
-        value(got),
-        value(wanted),
-        expected.values().len()
-    )
+    compare_as("map", (expected.values(), expected.width()), got.values(), value)
 }
 
-/// Compares the output of the spatio-temporal stage for a pair.
-fn compare_temporal(expected: &Outcome, got: &Matched) -> anyhow::Result<()> {
-    let report = expected.report;
-    ensure!(
-        got.temporal == Some(report),
-        "the report of the stage in time is {:?} instead of {report:?}",
-        got.temporal
-    );
-    let Some(whitened) = &got.whitened else { return Ok(()) };
-    match first_difference(&expected.whitened, whitened.pixels(), whitened.width()) {
-        None => Ok(()),
-        Some((at, [expected, got], _)) => bail!(
-            "the whitened picture differs from the reference at {at}: {got} instead of {expected}"
-        ),
-    }
-}
-
-/// Returns the place of the first difference of two images with rows of this width, both values there, and the
-/// number of differences.
-fn first_difference<T: PartialEq + Copy>(
-    expected: &[T],
+fn compare_values<T: PartialEq + Display>(
+    what: &str,
+    expected: (&[T], usize),
     got: &[T],
-    width: usize,
-) -> Option<(String, [T; 2], usize)> {
+) -> anyhow::Result<()> {
+    compare_as(what, expected, got, T::to_string)
+}
+
+/// Fails with the first difference between images; `expected` comes with the length of its rows, and `text` is for a value.
+fn compare_as<T: PartialEq>(
+    what: &str,
+    (expected, width): (&[T], usize),
+    got: &[T],
+    text: impl Fn(&T) -> String,
+) -> anyhow::Result<()> {
+    let all = expected.len();
+    ensure!(got.len() == all, "the {what} has {} pixels instead of {all}", got.len());
     let mut different = expected.iter().zip(got).enumerate().filter(|(_, (a, b))| a != b);
-    let (at, (&expected, &got)) = different.next()?;
-    let place = format!("x {}, y {}", at % width, at / width);
-    Some((place, [expected, got], different.count() + 1))
+    let Some((at, (wanted, got))) = different.next() else { return Ok(()) };
+    bail!(
+        "the {what} differs from the reference at x {}, y {}: {} instead of {}; {} of {all} pixels differ",
+        at % width,
+        at / width,
+        text(got),
+        text(wanted),
+        1 + different.count()
+    )
 }
 
 /// Matches the pair anew on engines of its own, with one stage more each time, and says in words after which one the
@@ -122,9 +117,17 @@ fn differing_stage(
     level: usize,
 ) -> anyhow::Result<Option<String>> {
     let size = (pair.left.width(), pair.left.height());
+    let mut refused = None;
     for (stage, params) in params.up_to_each_stage() {
         // Engines need not have every stage as the last one.
-        let Ok(mut engine) = make(&params, &PairSpec::rectified(size.0, size.1)) else { continue };
+        let mut engine = match make(&params, &PairSpec::rectified(size.0, size.1)) {
+            Ok(engine) => engine,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
+        refused = None;
         engine.submit(pair.copy())?;
         let got = engine.collect()?.context("the engine lost the pair")?;
         let expected = reference(pair, &params, engine.layout(), &mut History::default());
@@ -141,5 +144,54 @@ fn differing_stage(
         let of_level = if level > 0 { format!(" of level {level}") } else { String::new() };
         return Ok(Some(format!("{stage}{of_level} ({difference:#})")));
     }
-    Ok(None)
+    // Without the last stage nothing is known of the whole.
+    refused.map_or(Ok(None), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cpu::{CpuEngine, CpuOptions};
+    use crate::frame::DisparityRange;
+    use crate::pool::Pooled;
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let map = |values: &[i16]| {
+            let range = DisparityRange { min: 0, count: 64 };
+            DisparityMap::new(3, values.len() / 3, range, Pooled::unpooled(values.to_vec()))
+        };
+        let reference = [0, 16, 32, 48, INVALID, 80];
+        let compare = |values: &[i16]| compare_maps(&map(&reference), &map(values));
+        compare(&reference).unwrap();
+        assert_eq!(
+            compare(&[0, 16, 32, INVALID, 64, 80]).unwrap_err().to_string(),
+            "the map differs from the reference at x 0, y 1: invalid instead of 48/16 px; 2 of 6 pixels differ"
+        );
+        let error = compare(&[0, 16, 32, 48, 64, 80]).unwrap_err().to_string();
+        assert!(error.contains("x 1, y 1: 64/16 px instead of invalid; 1 of 6"), "{error}");
+        let error = compare(&reference[..3]).unwrap_err().to_string();
+        assert_eq!(error, "the map has 3x1 pixels instead of 3x2");
+    }
+
+    #[test]
+    fn stages_that_no_engine_can_show_are_not_said_to_agree() {
+        let grey = |x: usize, y: usize| (x * x * 37 + y * 101 + x * y * 13) as u8;
+        let [left, right] = [0, 3].map(|by| Image::from_fn(70, 40, |x, y| grey(x + by, y)));
+        let pair = StereoPair::of_stills(left, right);
+        let params = Params::default().with_disparities(8);
+        let alike = |params: &Params, pairs: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
+            Ok(Box::new(CpuEngine::new(params, pairs, CpuOptions::default())?))
+        };
+        let said = first_stage(&pair, &params, &alike);
+        assert!(said.contains("all stages agree"), "{said}");
+        let broken =
+            |params: &Params, pairs: &PairSpec| alike(&params.clone().with_uniqueness(60), pairs);
+        let said = first_stage(&pair, &params, &broken);
+        assert!(said.starts_with("the first stage that differs: cost volume ("), "{said}");
+        let full =
+            |_: &Params, _: &PairSpec| -> anyhow::Result<Box<dyn Engine>> { bail!("no memory") };
+        let said = first_stage(&pair, &params, &full);
+        assert_eq!(said, "the stages could not be compared one by one: no memory");
+    }
 }

@@ -8,7 +8,7 @@ use crate::matching::subpixel::Subpixel;
 type Add = fn(&mut Params, &Params);
 
 /// The stages in order; interpolation comes early, because it also shows small differences of sums.
-const STAGES: [(&str, Add); 14] = [
+const STAGES: [(&str, Add); 15] = [
     ("cost volume", |_, _| ()),
     ("sub-pixel", |params, of| params.subpixel = of.subpixel),
     ("window sums", |params, of| params.sum_window = of.sum_window),
@@ -25,6 +25,7 @@ const STAGES: [(&str, Add); 14] = [
     ("speckle", |params, of| params.speckle = of.speckle),
     ("evidence", |params, of| params.evidence = of.evidence),
     ("spatial", |params, of| params.spatial = of.spatial),
+    ("fill", |params, of| params.fill = of.fill),
 ];
 
 /// The stage that matches a coarser level.
@@ -63,9 +64,6 @@ impl Params {
                 stages.push((name, params.clone()));
             }
         }
-        if whole.fill.is_some() {
-            stages.push(("fill", whole));
-        }
         stages
     }
 }
@@ -89,7 +87,7 @@ mod tests {
         };
         let all = STAGES.map(|(name, _)| name);
         let without_window_sums = all.iter().copied().filter(|name| *name != "window sums");
-        assert_eq!(names(&params), without_window_sums.chain(["fill"]).collect::<Vec<_>>());
+        assert_eq!(names(&params), without_window_sums.collect::<Vec<_>>());
         assert_eq!(params.up_to_each_stage().pop().unwrap().1, params.of_still());
 
         let local = Params { window: None, prior: None, paths: Paths::None, ..params };

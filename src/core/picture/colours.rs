@@ -24,7 +24,7 @@ impl ColourMap {
     pub const ALL: [ColourMap; 3] = [ColourMap::Turbo, ColourMap::Viridis, ColourMap::Grey];
 
     pub const NAMES: [&str; 3] = ["turbo", "viridis", "grey"];
-    /// What each map looks like, for the help.
+    /// Descriptions of the maps for the help.
     pub const ABOUT: [&str; 3] = [
         "Blue over green to red, Google's Turbo",
         "Violet over green to yellow, with even steps of brightness",

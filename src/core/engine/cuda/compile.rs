@@ -1,6 +1,6 @@
 //! Compiles the kernels' sources, embedded in the program as text, for one device.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -35,28 +35,24 @@ fn headers() -> Vec<(&'static str, &'static str)> {
     files().filter(|(name, _)| name.ends_with(".cuh")).collect()
 }
 
-/// Defines the constants that a unit's file and headers name. The others may differ between levels that share its code.
+/// Defines the constants that the code of a unit's file and headers names. The others may differ between levels that
+/// share its code, and their changes need no compiler.
 pub fn with_constants(unit: Unit, constants: &[Constant]) -> Unit {
-    let mut names = vec![unit.file];
-    let mut texts = Vec::new();
-    while let Some(name) = names.pop() {
+    let mut files_left = vec![unit.file];
+    let mut words = HashSet::new();
+    while let Some(name) = files_left.pop() {
         // A header may be included by a macro.
         let macro_of = unit.defines.iter().find(|(other, _)| other == name);
         let name = macro_of.map_or(name, |(_, value)| value).trim_matches('"');
         let Some((_, text)) = files().find(|(other, _)| *other == name) else { continue };
-        names.extend(
-            text.lines()
-                .filter_map(|line| line.strip_prefix("#include "))
-                .map(|name| name.trim_matches('"')),
-        );
-        texts.push(text);
+        for line in text.lines() {
+            files_left.extend(line.strip_prefix("#include ").map(|name| name.trim_matches('"')));
+            let code = line.split("//").next().unwrap_or_default();
+            words.extend(code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        }
     }
-    let named = constants.iter().filter(|(name, _)| texts.iter().any(|text| names_it(text, name)));
+    let named = constants.iter().filter(|(name, _)| words.contains(name));
     named.fold(unit.clone(), |unit, (name, value)| unit.define(name, format!("({value})")))
-}
-
-fn names_it(text: &str, name: &str) -> bool {
-    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }
 
 fn options(unit: &Unit, target: Target) -> Vec<String> {

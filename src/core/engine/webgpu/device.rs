@@ -74,8 +74,14 @@ const CHOOSING: [&str; 2] = ["WGPU_BACKEND", "WGPU_ADAPTER_NAME"];
 /// All adapters, the preferred one first. [`CHOOSING`] chooses among them.
 fn adapters() -> Vec<Adapter> {
     // NVIDIA's driver gives no device after some hundred instances, and every change of a running matcher opens one.
-    static INSTANCE: OnceLock<Instance> = OnceLock::new();
-    let mut adapters = adapters_of(INSTANCE.get_or_init(|| Instance::new(descriptor().with_env())));
+    static INSTANCE: OnceLock<(u32, Instance)> = OnceLock::new();
+    let this = std::process::id();
+    let new = || Instance::new(descriptor().with_env());
+    let mut adapters = match INSTANCE.get_or_init(|| (this, new())) {
+        (process, instance) if *process == this => adapters_of(instance),
+        // A fork cannot use that of its parent.
+        _ => adapters_of(&new()),
+    };
     if let Ok(name) = std::env::var(CHOOSING[1]) {
         let name = name.to_lowercase();
         adapters.retain(|adapter| adapter.get_info().name.to_lowercase().contains(&name));
