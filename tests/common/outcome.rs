@@ -49,17 +49,20 @@ pub fn ended(child: Child) -> Output {
     loop {
         match receiver.recv_timeout(LIMIT) {
             Ok(output) => return output.expect("the process is ours"),
-            Err(_) if patience.is_over() => in_vain(id),
+            Err(_) if patience.is_over() => {
+                kill(id);
+                let Output { stderr, .. } = receiver.recv().unwrap().expect("the process is ours");
+                panic!("process {id} does not end; it said {}", String::from_utf8_lossy(&stderr));
+            }
             Err(_) => {}
         }
     }
 }
 
-/// Kills a process that did not end.
-pub fn in_vain(id: u32) -> ! {
+/// Kills a child that did not end.
+pub fn kill(id: u32) {
     // SAFETY: the process is our child and was not yet waited for.
     unsafe { libc::kill(id as i32, libc::SIGKILL) };
-    panic!("process {id} does not end");
 }
 
 /// Exit status, standard output and standard error of a process that has ended.

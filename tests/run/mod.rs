@@ -50,7 +50,7 @@ use stereod_core::picture::encoding::Encoding;
 use stereod_core::settings::Matching;
 use stereod_io::source::demo::{DemoOptions, DemoSource};
 
-use crate::common::outcome::{LIMIT, Patience, ended, in_vain, outcome, outcome_of, wait_until};
+use crate::common::outcome::{LIMIT, Patience, ended, kill, outcome, outcome_of, wait_until};
 use crate::common::video_file::write_video;
 use crate::common::{player, program};
 
@@ -181,7 +181,8 @@ fn ended_with(child: &mut Child) -> ExitStatus {
             return status;
         }
         if patience.is_over() {
-            in_vain(child.id());
+            kill(child.id());
+            panic!("the process does not end");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
