@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::chroma::Chroma;
+use crate::obstacles::Obstacles;
 use crate::pool::Pooled;
 
 /// An 8-bit intensity image, rows tightly packed, top row first.
@@ -455,6 +456,8 @@ pub struct Matched {
     pub temporal: Option<TemporalReport>,
     /// Geometry of the cameras, if known.
     pub geometry: Option<StereoGeometry>,
+    /// What a run finds in the disparity, if the settings ask for it.
+    pub obstacles: Option<Obstacles>,
     /// Start of matching.
     pub submitted: Instant,
     /// End of matching.
@@ -502,6 +505,7 @@ impl Matched {
             whitened: None,
             temporal: None,
             geometry: None,
+            obstacles: None,
             submitted: now,
             finished: now,
             stages: Vec::new(),

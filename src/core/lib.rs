@@ -23,6 +23,8 @@ pub mod matching;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
+pub mod obstacles;
+#[doc(hidden)]
 pub mod picture;
 #[doc(hidden)]
 pub mod pool;

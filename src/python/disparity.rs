@@ -297,6 +297,7 @@ impl Disparity {
                 centre_y_px: y,
                 right_centre_x_px: right_x,
             }),
+            obstacles: None,
             submitted: now,
             finished: now,
             stages: Vec::new(),

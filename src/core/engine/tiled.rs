@@ -221,6 +221,7 @@ impl Engine for TiledEngine {
             whitened: passed.and_then(|passed| passed.whitened),
             temporal: report,
             geometry: self.depth_from,
+            obstacles: None,
             submitted,
             finished: Instant::now(),
             stages: account.stages,

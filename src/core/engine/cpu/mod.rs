@@ -313,6 +313,7 @@ impl CpuEngine {
                 whitened,
                 temporal: report,
                 geometry,
+                obstacles: None,
                 submitted,
                 finished,
                 stages,

@@ -420,6 +420,7 @@ impl Engine for CudaEngine {
             whitened,
             temporal,
             geometry: self.depth_from,
+            obstacles: None,
             submitted: frame.submitted,
             finished: Instant::now(),
             stages,

@@ -460,6 +460,7 @@ impl Engine for WebGpuEngine {
             whitened: taken.whitened,
             temporal: taken.report,
             geometry: self.depth_from,
+            obstacles: None,
             submitted,
             finished: Instant::now(),
             stages,
