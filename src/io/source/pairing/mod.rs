@@ -89,6 +89,23 @@ enum Rule {
     Index { left_times: bool, period: Duration },
 }
 
+impl Rule {
+    fn by_time(
+        periods: impl Iterator<Item = Duration> + Clone,
+        tolerance: Option<Duration>,
+    ) -> Self {
+        let shorter = periods.clone().min().unwrap_or(UNKNOWN_PERIOD);
+        let longer = periods.max().unwrap_or(UNKNOWN_PERIOD);
+        let is_one = longer * 100 <= shorter * ONE_RATE;
+        Self::Time {
+            // A partner midway between two frames is one, however its container rounded its time.
+            tolerance: tolerance.unwrap_or(shorter * 9 / 16),
+            sure: shorter * 15 / 32,
+            period: (is_one && tolerance.is_none()).then_some(shorter),
+        }
+    }
+}
+
 enum Step {
     Pair,
     Drop(Eye),
@@ -196,6 +213,7 @@ impl Pairer {
 
     fn match_next(&mut self) -> Option<[EyeFrame; 2]> {
         self.decide_rule();
+        self.correct_rule();
         loop {
             match self.step() {
                 Step::Pair => break,
@@ -298,20 +316,12 @@ impl Pairer {
         if self.rule.is_some() || self.undecided().is_some() {
             return;
         }
-        let tolerance = self.pairing.tolerance;
         let rule = if self.by_time() {
             let stated = self.pairing.periods().into_iter().zip(&self.sides);
-            let periods: Vec<_> =
-                stated.filter_map(|(stated, side)| stated.or_else(|| side.period())).collect();
-            let shorter = periods.iter().min().copied().unwrap_or(UNKNOWN_PERIOD);
-            let longer = periods.iter().max().copied().unwrap_or(UNKNOWN_PERIOD);
-            let is_one = longer * 100 <= shorter * ONE_RATE;
-            Rule::Time {
-                // A partner midway between two frames is one, however its container rounded its time.
-                tolerance: tolerance.unwrap_or(shorter * 9 / 16),
-                sure: shorter * 15 / 32,
-                period: (is_one && tolerance.is_none()).then_some(shorter),
-            }
+            Rule::by_time(
+                stated.filter_map(|(stated, side)| stated.or_else(|| side.period())),
+                self.pairing.tolerance,
+            )
         } else {
             let left_times = self.sides[0].has_times() == Some(true);
             Rule::Index { left_times, period: self.pairing.period() }
@@ -323,6 +333,18 @@ impl Pairer {
                     side.waiting.push_back(frame);
                 }
             }
+        }
+    }
+
+    /// Measures the periods of live views again if the first frames came in a burst, as those of a network do that
+    /// wait while the program is busy.
+    fn correct_rule(&mut self) {
+        let recent = self.sides.each_ref().map(Side::recent_period);
+        if let (true, Some(Rule::Time { sure, period: None, .. }), [Some(left), Some(right)]) =
+            (self.pairing.is_live, self.rule, recent)
+            && left.min(right) * 15 / 32 * 100 > sure * ONE_RATE
+        {
+            self.rule = Some(Rule::by_time([left, right].into_iter(), self.pairing.tolerance));
         }
     }
 

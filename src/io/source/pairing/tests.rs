@@ -387,6 +387,20 @@ fn cameras_pair_at_the_full_rate_at_every_phase() {
 }
 
 #[test]
+fn a_burst_at_the_start_is_not_taken_for_the_rate() {
+    // A stream over a network whose first frames waited while the program was busy.
+    let right = steady(40, 200, Duration::from_millis(12));
+    let burst = (0..LOOKAHEAD as u64).map(|i| Some(Duration::from_millis(190 + i)));
+    let left = burst.chain(steady(40, 192, Duration::from_millis(200))).collect::<Vec<_>>();
+    for (left, right) in [(&left, &right), (&right, &left)] {
+        let pairing = Pairing { is_live: true, by_arrival: true, ..Pairing::default() };
+        let mut pairer = Pairer::new(pairing);
+        let (pairs, _) = feed(&mut pairer, left, right, |pairer| pairer.needed_eye());
+        assert!(pairs.len() > 170, "{} pairs", pairs.len());
+    }
+}
+
+#[test]
 fn cameras_that_slow_down_in_the_dark_still_pair() {
     // 30 a second are stated, 15 come, half a period of theirs apart.
     for phase in [0.4, 0.5, 0.6] {
