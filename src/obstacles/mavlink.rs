@@ -1,0 +1,500 @@
+//! Obstacles for autopilots: MAVLink messages that both ArduPilot and PX4 take, over UDP or a serial port.
+
+mod around;
+mod clock;
+mod line;
+#[cfg(test)]
+mod link_tests;
+mod messages;
+#[cfg(test)]
+mod ring_tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ::mavlink::dialects::ardupilotmega::TIMESYNC_DATA;
+use ::mavlink::{MAVLinkV2MessageRaw, MavHeader, MessageData};
+use anyhow::{Context, ensure};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
+use stereod_core::obstacles::{Obstacles, Scan};
+use tracing::{info, warn};
+
+pub use self::around::{ELEMENT_DEG, ELEMENTS, Limits, Reading, around_vehicle, is_usable, limits};
+use self::clock::Clock;
+pub use self::line::Address;
+use self::line::{Fault, Heard, Line, unix_ns};
+use crate::words::toward;
+
+/// MAV_COMP_ID_OBSTACLE_AVOIDANCE.
+const COMPONENT: u8 = 196;
+/// MAV_COMP_ID_AUTOPILOT1.
+const AUTOPILOT: u8 = 1;
+/// Scans that wait for the thread. More wait only while its line is blocked.
+const QUEUE: usize = 32;
+/// A scan that is older than this takes no part in messages.
+const FRESH: Duration = Duration::from_millis(300);
+/// Time between heartbeats, and between questions for the vehicle's time.
+const BEAT: Duration = Duration::from_secs(1);
+/// Time between attempts to open a serial port that has vanished.
+const REOPENING: Duration = Duration::from_secs(2);
+/// Without trouble for so long, it is over. Longer than a beat and than the time between attempts to open a port.
+const QUIET: Duration = Duration::from_secs(4);
+
+/// Settings of a [`Link`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub address: Address,
+    /// MAVLink's number of the vehicle, from 1 to 255. ArduPilot's is SYSID_THISMAV, PX4's MAV_SYS_ID.
+    pub system_id: u8,
+    /// Most messages of each kind a second, from 2 to 50. Of scans in between, only the newest is sent.
+    pub rate_hz: f64,
+    pub messages: Messages,
+}
+
+/// Messages that are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// OBSTACLE_DISTANCE: distances around the vehicle, for ArduPilot and PX4.
+    pub ring: bool,
+    /// OBSTACLE_DISTANCE_3D: up to 40 points, which only ArduPilot reads.
+    pub points: bool,
+    /// DISTANCE_SENSOR: the nearest obstacle within 22.5 degrees of ahead.
+    pub forward: bool,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self { ring: true, points: false, forward: false }
+    }
+}
+
+impl Settings {
+    /// Returns the settings for an address with system id 1, 15 messages a second and OBSTACLE_DISTANCE.
+    pub fn new(address: Address) -> Self {
+        Self { address, system_id: 1, rate_hz: 15.0, messages: Messages::default() }
+    }
+}
+
+/// Sender of obstacles to an autopilot, for all rigs of a run.
+///
+/// A thread of its own sends, listens to TIMESYNC and keeps the heartbeat. What takes its time there (a blocked serial
+/// line, a port that has vanished, a peer that is not there) never holds up [`Link::send`].
+#[derive(Debug)]
+pub struct Link {
+    /// `None` only while it is dropped.
+    scans: Option<Sender<Latest>>,
+    /// The other end of `scans`, to drop the oldest.
+    oldest: Receiver<Latest>,
+    losses: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The newest scan of a rig.
+#[derive(Debug)]
+struct Latest {
+    rig: usize,
+    obstacles: Arc<Obstacles>,
+    /// Unix time.
+    captured: Duration,
+    arrived: Instant,
+    is_sent: bool,
+}
+
+impl Link {
+    /// Opens the address and begins with the heartbeat.
+    ///
+    /// Fails if the rate or the system id is out of range, if the host is unknown, or if the serial port is missing,
+    /// forbidden or in use. A UDP peer need not be there.
+    pub fn open(settings: Settings) -> anyhow::Result<Self> {
+        let rate = settings.rate_hz;
+        ensure!(
+            (2.0..=50.0).contains(&rate),
+            "MAVLink: {rate} messages a second: write 2 to 50; autopilots wait half a second"
+        );
+        ensure!(settings.system_id > 0, "MAVLink: system id 0 is everybody: write 1 to 255");
+        let (scans, oldest) = bounded(QUEUE);
+        let (hear, heard) = bounded(64);
+        let losses = Arc::new(AtomicU64::new(0));
+        let line = Line::open(&settings.address, 0, &hear)?;
+        let worker = Worker::new(settings, line, hear, losses.clone());
+        let queue = oldest.clone();
+        let thread = std::thread::Builder::new()
+            .name("mavlink-out".into())
+            .spawn(move || worker.run(&queue, &heard))
+            .context("MAVLink: no thread to send")?;
+        Ok(Self { scans: Some(scans), oldest, losses, thread: Some(thread) })
+    }
+
+    /// Hands on what a rig sees, captured at a Unix time. Never waits: while the line is blocked, the oldest is lost.
+    pub fn send(&self, rig: usize, obstacles: Arc<Obstacles>, captured: Duration) {
+        let Some(scans) = &self.scans else { return };
+        let mut scan = Latest { rig, obstacles, captured, arrived: Instant::now(), is_sent: false };
+        while let Err(TrySendError::Full(back)) = scans.try_send(scan) {
+            scan = back;
+            if self.oldest.try_recv().is_ok() {
+                self.losses.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns how many scans did not reach the line. Those that a newer one replaced by the rate limit do not count.
+    ///
+    /// With UDP, a datagram that nobody received is known only if the peer's system says so.
+    pub fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.scans = None;
+        // It ends within the time that a blocked line takes, 100 ms. If it panicked, that has been printed.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The thread behind a [`Link`].
+struct Worker {
+    settings: Settings,
+    line: Option<Line>,
+    /// Number of the newest line.
+    lines: u64,
+    hear: Sender<Heard>,
+    clock: Clock,
+    rigs: BTreeMap<usize, Latest>,
+    troubles: Troubles,
+    next_beat: Instant,
+    next_obstacles: Instant,
+    next_opening: Instant,
+    opened: Instant,
+    sequence: u8,
+    last_stamp_ms: u32,
+    /// Scans of the last messages, of which the peer's system may yet say that nobody took them.
+    last_sent: usize,
+    is_introduced: bool,
+}
+
+impl Worker {
+    fn new(settings: Settings, line: Line, hear: Sender<Heard>, losses: Arc<AtomicU64>) -> Self {
+        let now = Instant::now();
+        let troubles = Troubles::new(settings.address.clone(), losses);
+        Self {
+            settings,
+            line: Some(line),
+            lines: 0,
+            hear,
+            clock: Clock::default(),
+            rigs: BTreeMap::new(),
+            troubles,
+            next_beat: now,
+            next_obstacles: now,
+            next_opening: now,
+            opened: now,
+            sequence: 0,
+            last_stamp_ms: 0,
+            last_sent: 0,
+            is_introduced: false,
+        }
+    }
+
+    /// Runs until the [`Link`] is dropped.
+    fn run(mut self, scans: &Receiver<Latest>, heard: &Receiver<Heard>) {
+        loop {
+            let wait = self.next_deadline().saturating_duration_since(Instant::now());
+            select! {
+                recv(scans) -> scan => match scan {
+                    Ok(scan) => self.take(scan),
+                    Err(_) => return,
+                },
+                recv(heard) -> heard => if let Ok(heard) = heard { self.hear(heard) },
+                default(wait) => {}
+            }
+            self.act(Instant::now());
+        }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        let obstacles = self.has_unsent().then_some(self.next_obstacles);
+        let opening = self.line.is_none().then_some(self.next_opening);
+        [obstacles, opening].into_iter().flatten().fold(self.next_beat, Instant::min)
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.rigs.values().any(|scan| !scan.is_sent)
+    }
+
+    fn take(&mut self, scan: Latest) {
+        if is_usable(&scan.obstacles) {
+            self.rigs.insert(scan.rig, scan);
+        } else {
+            self.troubles.lose(1);
+            let Scan { bin_deg, near_m, far_m, .. } = &scan.obstacles.scan;
+            let reason = format!("bins of {bin_deg} degrees, {near_m} to {far_m} m");
+            self.troubles.meet(Trouble::Unusable, &reason);
+        }
+    }
+
+    fn act(&mut self, now: Instant) {
+        if self.line.is_none() && now >= self.next_opening {
+            self.reopen(now);
+        }
+        if now >= self.next_beat {
+            self.next_beat = now + BEAT;
+            self.beat(now);
+            self.troubles.end(now);
+        }
+        if self.has_unsent() && now >= self.next_obstacles {
+            self.next_obstacles = now + Duration::from_secs_f64(1.0 / self.settings.rate_hz);
+            self.send_obstacles(now);
+        }
+    }
+
+    fn reopen(&mut self, now: Instant) {
+        self.next_opening = now + REOPENING;
+        self.lines += 1;
+        match Line::open(&self.settings.address, self.lines, &self.hear) {
+            Ok(line) => self.line = Some(line),
+            Err(error) => self.troubles.meet(Trouble::Gone, &format!("{error:#}")),
+        }
+    }
+
+    fn beat(&mut self, now: Instant) {
+        let request = self.clock.request(unix_ns(), now, self.settings.system_id);
+        // Faults are told and counted where obstacles are lost.
+        if self.send(&messages::heartbeat()) {
+            self.send(&request);
+        }
+    }
+
+    /// Sends what the rigs see now. A scan is sent once: when no new one comes, messages about obstacles end.
+    fn send_obstacles(&mut self, now: Instant) {
+        let lost = self.drop_old(now);
+        self.troubles.lose(lost);
+        let scans: Vec<_> = self.rigs.values().collect();
+        let Some(captured) = scans.iter().map(|scan| scan.captured).max() else { return };
+        let all: Vec<_> = scans.iter().map(|scan| scan.obstacles.clone()).collect();
+        let all: Vec<_> = all.iter().map(AsRef::as_ref).collect();
+        let unsent = scans.iter().filter(|scan| !scan.is_sent).count();
+        let Some(limits) = limits(&all) else { return };
+        let is_sent = if self.line.as_ref().is_some_and(Line::is_backed_up) {
+            self.troubles.meet(Trouble::Blocked, "older messages still wait in the port");
+            false
+        } else {
+            self.send_burst(&all, limits, captured)
+        };
+        self.last_sent = if is_sent { unsent } else { 0 };
+        self.troubles.lose(unsent - self.last_sent);
+        self.rigs.values_mut().for_each(|scan| scan.is_sent = true);
+    }
+
+    /// Forgets scans that are too old, and returns how many of them were never sent.
+    fn drop_old(&mut self, now: Instant) -> usize {
+        let before = self.rigs.values().filter(|scan| !scan.is_sent).count();
+        self.rigs.retain(|_, scan| now.saturating_duration_since(scan.arrived) <= FRESH);
+        before - self.rigs.values().filter(|scan| !scan.is_sent).count()
+    }
+
+    /// Sends one message of each kind, and returns whether all of them went out.
+    fn send_burst(&mut self, all: &[&Obstacles], limits: Limits, captured: Duration) -> bool {
+        let readings = around_vehicle(all);
+        let kinds = self.settings.messages;
+        let time = self.clock.vehicle_time(captured);
+        let mut is_sent = true;
+        // The points come first: ArduPilot clears its boundary for them, and the ring then sets its middle layer.
+        if kinds.points {
+            let stamp = self.next_stamp_ms(time);
+            let points = messages::points(all, limits, stamp);
+            is_sent &= points.iter().all(|point| self.send(point));
+        }
+        if kinds.ring {
+            let time_usec = time.map_or(0, |time| time.as_micros() as u64);
+            is_sent = is_sent && self.send(&messages::ring(&readings, limits, time_usec));
+        }
+        if kinds.forward {
+            let stamp = time.map_or(0, |time| time.as_millis() as u32);
+            let message = messages::forward(&readings, limits, stamp);
+            is_sent = is_sent && message.is_none_or(|message| self.send(&message));
+        }
+        if is_sent && !self.is_introduced {
+            self.is_introduced = true;
+            info!("MAVLink: first obstacles: {}", in_words(&readings, limits));
+        }
+        is_sent
+    }
+
+    /// Returns a stamp that differs from that of the last image.
+    ///
+    /// ArduPilot tells images apart by it. Without the vehicle's time it is ours since the start, because with a
+    /// constant stamp ArduPilot would join images that it gets together with other messages.
+    fn next_stamp_ms(&mut self, time: Option<Duration>) -> u32 {
+        let time = time.unwrap_or_else(|| self.opened.elapsed());
+        let stamp = time.as_millis() as u32;
+        let is_same = stamp == self.last_stamp_ms;
+        self.last_stamp_ms = if is_same { stamp.wrapping_add(1) } else { stamp };
+        self.last_stamp_ms
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        match heard {
+            Heard::Timesync { from, data, at, .. } if data.tc1 != 0 => {
+                if (from.system_id, from.component_id) == (self.system(), AUTOPILOT) {
+                    self.clock.answered(&data, at);
+                }
+            }
+            Heard::Timesync { from, data, unix_ns, .. } => {
+                if (from.system_id, from.component_id) != (self.system(), COMPONENT) {
+                    self.send(&TIMESYNC_DATA {
+                        tc1: unix_ns,
+                        ts1: data.ts1,
+                        target_system: from.system_id as u8,
+                        target_component: from.component_id,
+                    });
+                }
+            }
+            Heard::NoPeer(error) => {
+                self.troubles.lose(std::mem::take(&mut self.last_sent));
+                self.troubles.meet(Trouble::NoPeer, &error.to_string());
+            }
+            Heard::Gone(number, error) if number == self.lines && self.line.is_some() => {
+                self.close(&error.to_string());
+            }
+            Heard::Gone(..) => {}
+        }
+    }
+
+    fn system(&self) -> u32 {
+        self.settings.system_id.into()
+    }
+
+    /// Sends a message, and returns whether it went out. The reason why not is told.
+    fn send(&mut self, data: &impl MessageData) -> bool {
+        let header = MavHeader {
+            system_id: self.system(),
+            component_id: COMPONENT,
+            sequence: self.sequence,
+        };
+        let Some(line) = &mut self.line else { return false };
+        let mut message = MAVLinkV2MessageRaw::new();
+        message.serialize_message_data(header, data);
+        self.sequence = self.sequence.wrapping_add(1);
+        match line.send(message.raw_bytes()) {
+            Ok(()) => return true,
+            Err(Fault::Blocked) => self.troubles.meet(Trouble::Blocked, "no room in the port"),
+            Err(Fault::NoPeer(error)) => self.troubles.meet(Trouble::NoPeer, &error.to_string()),
+            Err(Fault::Gone(error)) => self.close(&error.to_string()),
+        }
+        false
+    }
+
+    fn close(&mut self, reason: &str) {
+        self.line = None;
+        self.next_opening = Instant::now() + REOPENING;
+        self.troubles.meet(Trouble::Gone, reason);
+    }
+}
+
+/// Returns what the first message says, so that a wrong sign shows at once.
+fn in_words(readings: &[Reading; ELEMENTS], limits: Limits) -> String {
+    let nearest = readings.iter().enumerate().filter_map(|(element, reading)| match reading {
+        Reading::Obstacle(metres) => Some((element as f64 * ELEMENT_DEG, *metres)),
+        Reading::Clear | Reading::Unknown => None,
+    });
+    let nearest = nearest.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or_else(
+        || "nothing found".into(),
+        |(clockwise, metres)| {
+            let left = if clockwise > 180.0 { 360.0 - clockwise } else { -clockwise };
+            format!("nearest {metres:.1} m, {}", toward(left))
+        },
+    );
+    let count = |state| readings.iter().filter(|reading| **reading == state).count();
+    format!(
+        "{nearest}; of {ELEMENTS} directions {} clear and {} unknown, from {:.2} to {:.2} m about the vehicle's origin",
+        count(Reading::Clear),
+        count(Reading::Unknown),
+        limits.min_m,
+        limits.max_m
+    )
+}
+
+/// Kinds of trouble, each of which is told once until it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    Blocked,
+    NoPeer,
+    Gone,
+    Unusable,
+}
+
+impl Trouble {
+    /// Returns what is wrong, what to do, and what is said when it is over.
+    fn words(self) -> [&'static str; 3] {
+        match self {
+            Self::Blocked => [
+                "the line is blocked or too slow",
+                "raise the baud rate, send fewer kinds of messages, or check who reads",
+                "the line takes messages again",
+            ],
+            Self::NoPeer => [
+                "nobody is there",
+                "start the autopilot or router, or check address and port",
+                "the peer is there again",
+            ],
+            Self::Gone => [
+                "the port has vanished",
+                "it is opened again every 2 s; check cable and power",
+                "the port is open again",
+            ],
+            Self::Unusable => [
+                "a scan has impossible limits or angles and is left out",
+                "check mount and calibration of its rig",
+                "scans are usable again",
+            ],
+        }
+    }
+}
+
+struct Troubles {
+    address: Address,
+    /// When each kind of trouble was last met, while it lasts.
+    met: Vec<(Trouble, Instant)>,
+    losses: Arc<AtomicU64>,
+}
+
+impl Troubles {
+    fn new(address: Address, losses: Arc<AtomicU64>) -> Self {
+        Self { address, met: Vec::new(), losses }
+    }
+
+    fn lose(&self, scans: usize) {
+        self.losses.fetch_add(scans as u64, Ordering::Relaxed);
+    }
+
+    /// Notes trouble, and warns of it if it is new.
+    fn meet(&mut self, trouble: Trouble, reason: &str) {
+        let now = Instant::now();
+        if let Some((_, last)) = self.met.iter_mut().find(|(met, _)| *met == trouble) {
+            *last = now;
+            return;
+        }
+        self.met.push((trouble, now));
+        let [what, cure, _] = trouble.words();
+        warn!("MAVLink to {}: {what} ({reason}): {cure}; obstacles are lost", self.address);
+    }
+
+    /// Tells of trouble that was not met for a while that it is over.
+    fn end(&mut self, now: Instant) {
+        let losses = self.losses.load(Ordering::Relaxed);
+        let address = &self.address;
+        self.met.retain(|(trouble, last)| {
+            let lasts = now.saturating_duration_since(*last) < QUIET;
+            if !lasts {
+                let [_, _, over] = trouble.words();
+                info!("MAVLink to {address}: {over}; {losses} scans were lost so far");
+            }
+            lasts
+        });
+    }
+}
