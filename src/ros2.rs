@@ -20,13 +20,15 @@ use serde::ser::{Serialize, SerializeTuple, Serializer};
 use node::Service;
 pub use node::{Exchange, Links};
 use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_core::obstacles::Mount;
 use stereod_io::clock::CaptureClock;
 use stereod_io::ros2::dds;
 use stereod_io::sink::messages::{Heading, Topic, chosen, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};
 
-/// Topics if none are chosen, as far as the cameras are known.
-const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points";
+/// Topics if none are chosen, as far as the cameras are known and obstacles are found.
+const DEFAULT: &str =
+    "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points, scan, obstacles";
 
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;
@@ -55,8 +57,8 @@ pub struct Ros2Sink {
     published: Vec<Published>,
     clock: Option<CaptureClock>,
     prefix: String,
-    /// The cameras of the last transform.
-    geometry: Option<StereoGeometry>,
+    /// The cameras of the last transform, and their place on the vehicle.
+    placed: Option<(StereoGeometry, Option<Mount>)>,
     losses: Losses,
 }
 
@@ -124,7 +126,7 @@ impl Ros2Sink {
             published,
             clock: stream.clock,
             prefix: options.prefix.clone(),
-            geometry: None,
+            placed: None,
             losses: Losses::default(),
         })
     }
@@ -144,7 +146,9 @@ impl Sink for Ros2Sink {
         let stamp = stamp(self.clock, frame.pair.timestamp);
         let head = Heading { stamp, prefix: &self.prefix };
         let readers = self.participant.discovered_readers();
-        let has_moved = self.geometry != frame.geometry;
+        let mount = frame.obstacles.as_ref().map(|found| found.mount);
+        let placed = frame.geometry.map(|geometry| (geometry, mount));
+        let has_moved = self.placed != placed;
         let wanted = |published: &&Published| match published.topic.is_static() {
             // It is kept for subscribers to come.
             true => has_moved,
@@ -163,7 +167,7 @@ impl Sink for Ros2Sink {
                 Err(error) => bail!("cannot publish {}: {}", topic.path, error.forget_data()),
             }
         }
-        self.geometry = frame.geometry;
+        self.placed = placed;
         self.losses.busy += u64::from(is_lost);
         Ok(())
     }

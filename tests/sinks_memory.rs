@@ -59,6 +59,7 @@ fn memory_does_not_grow() {
         range: RANGE,
         geometry: None,
         has_colour: false,
+        has_obstacles: false,
         clock: None,
         stages: StagesInTime::default(),
         labels: Labels::default(),

@@ -161,6 +161,54 @@ def test_the_types_are_those_of_ros(recording):
     assert len(messages) == FRAMES and messages[0].point_step == 16
 
 
+# Definitions of vision_msgs 4.1.1, shortened to what counts for the hash of a type.
+VISION = {
+    "Detection3DArray": "std_msgs/Header header\nDetection3D[] detections",
+    "Detection3D": "std_msgs/Header header\nObjectHypothesisWithPose[] results\nBoundingBox3D bbox\nstring id",
+    "ObjectHypothesisWithPose": "ObjectHypothesis hypothesis\ngeometry_msgs/PoseWithCovariance pose",
+    "ObjectHypothesis": "string class_id\nfloat64 score",
+    "BoundingBox3D": "geometry_msgs/Pose center\ngeometry_msgs/Vector3 size",
+}
+
+
+def test_obstacles_are_read_and_their_frames_connect(tmp_path):
+    command = [PROGRAM, "run", "--demo", "--demo-size", "320x240", "--frames", "4", "-d", "64", "--headless",
+               "--set", "obstacles.find=true", "--record", "out.mcap", "--set", "output.frame_prefix=front_", *CAMERAS]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    known = get_typestore(Stores.ROS2_HUMBLE)
+    for name, text in VISION.items():
+        known.register(get_types_from_msg(text, f"vision_msgs/msg/{name}"))
+    # The hash of the package's own files.
+    assert known.hash_rihs01("vision_msgs/msg/Detection3DArray") == (
+        "RIHS01_793f5eab9595ac1c0da07873cc859db42eae51f0ee76056db8562515d830e018")
+    found = {}
+    with AnyReader([tmp_path / "out.mcap"], default_typestore=known) as reader:
+        for connection in reader.connections:
+            ours = get_typestore(Stores.EMPTY)
+            ours.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+            assert ours.hash_rihs01(connection.msgtype) == known.hash_rihs01(connection.msgtype), connection.topic
+        for connection, _, raw in reader.messages():
+            found.setdefault(connection.topic, []).append(known.deserialize_cdr(raw, connection.msgtype))
+    for number, (scan, detections) in enumerate(zip(found["/scan"], found["/obstacles"], strict=True)):
+        assert (scan.header.frame_id, detections.header.frame_id) == ("front_stereo_scan", "base_link")
+        assert number_of(scan.header.stamp) == number_of(detections.header.stamp) == number
+        # Consumers check that the ends fit the number of ranges.
+        assert round((scan.angle_max - scan.angle_min) / scan.angle_increment) + 1 == len(scan.ranges) > 10
+        assert scan.angle_min < 0 < scan.angle_max and len(scan.intensities) == 0
+        near = scan.ranges[np.isfinite(scan.ranges)]
+        assert len(near) and (near >= scan.range_min).all() and (near <= scan.range_max).all()
+        assert not np.isneginf(scan.ranges).any()
+    assert number == 3
+    [static] = found["/tf_static"]
+    outer = {each.child_frame_id: each.header.frame_id for each in static.transforms}
+    assert len(outer) == len(static.transforms) == 4
+    for frame in ["front_stereo_scan", "front_left_optical_frame", "front_right_optical_frame"]:
+        while frame in outer:
+            frame = outer[frame]
+        assert frame == "base_link"
+
+
 def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
     modules = os.environ.get("STEREOD_NODE_MODULES")
     if not modules:

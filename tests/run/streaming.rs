@@ -131,6 +131,40 @@ fn endless(folder: &Path, arguments: &[&str]) -> Child {
 }
 
 #[test]
+fn numbers_carry_unit_cameras_and_stamps() {
+    let folder = tempfile::tempdir().unwrap();
+    let fragment = "avenc_ffv1 gop-size=1 ! matroskamux streamable=true ! filesink location=o.mkv";
+    let cameras = ["--focal", "80", "--baseline", "0.1"];
+    let arguments = ["--frames", "10", "--stream-view", "numbers", "--stream", fragment];
+    statistics(folder.path(), &[&DEMO[..], &cameras, &arguments].concat());
+    let player = player::Player::open(&folder.path().join("o.mkv"), player::RECORDING).unwrap();
+    let frames = player.play();
+    assert_eq!(frames.len(), 10);
+    for (n, frame) in (0..).zip(&frames) {
+        assert!(frame.numbers() == reference(n), "pair {n}");
+        // The demo scene has 30 pairs a second, and Matroska milliseconds.
+        let apart = frame.time.as_secs_f64() - n as f64 / 30.0;
+        assert!(apart.abs() < 0.001, "{n}: {:?}", frame.time);
+    }
+    let (error, tags) = player.messages();
+    assert_eq!(error, None);
+    // GStreamer escapes it.
+    let comment = tags.get::<gst::tags::Comment>().unwrap().get().replace(['\\', '"'], "");
+    assert!(comment.starts_with("disparity in pixels = value / scale + offset; "), "{comment}");
+    let parts: Vec<_> = comment.split(';').map(str::trim).collect();
+    for tag in [
+        "DISPARITY_SCALE=256",
+        "DISPARITY_OFFSET=0",
+        "FOCAL_LENGTH_PX=80",
+        "BASELINE_M=0.1",
+        "FIRST_TIMESTAMP_NS=0",
+        "CAPTURE_CLOCK=SOURCE",
+    ] {
+        assert!(parts.contains(&tag), "{tag}: {comment}");
+    }
+}
+
+#[test]
 fn shared_memory_for_one_receiver_after_the_other() {
     if !has("shmsink") {
         return;

@@ -42,6 +42,7 @@ fn child_that_writes_until_it_is_killed() {
         range: RANGE,
         geometry: None,
         has_colour: false,
+        has_obstacles: false,
         clock: None,
         stages: StagesInTime::default(),
         labels: Labels::default(),

@@ -28,6 +28,7 @@ fn stream(min: i32, count: usize) -> StreamInfo {
         range,
         geometry: Some(geometry),
         has_colour: false,
+        has_obstacles: false,
         clock: None,
         stages: StagesInTime::default(),
         labels: Labels::default(),

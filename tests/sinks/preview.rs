@@ -24,6 +24,7 @@ fn stream(width: usize, height: usize) -> StreamInfo {
         range: DisparityRange { min: 0, count: 64 },
         geometry: None,
         has_colour: false,
+        has_obstacles: false,
         clock: None,
         stages: StagesInTime::default(),
         labels: Labels::default(),

@@ -61,6 +61,7 @@ fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
         range: DisparityRange { min, count },
         geometry: None,
         has_colour: false,
+        has_obstacles: false,
         clock: None,
         stages: StagesInTime::default(),
         labels: Labels::default(),

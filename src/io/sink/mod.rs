@@ -2,6 +2,7 @@
 
 pub mod colour;
 pub mod colouring;
+pub mod lines;
 pub mod mcap;
 pub mod messages;
 pub mod numbered;
@@ -30,6 +31,8 @@ pub struct StreamInfo {
     pub geometry: Option<StereoGeometry>,
     /// Set if left images have their colour.
     pub has_colour: bool,
+    /// Set if obstacles are found in every pair.
+    pub has_obstacles: bool,
     pub clock: Option<CaptureClock>,
     pub stages: StagesInTime,
     /// Numbers and time codes of the source's frames.

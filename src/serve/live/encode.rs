@@ -1,23 +1,28 @@
 //! Frames as messages: a header, the left picture as JPEG, and the numbers.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use hyper::body::Bytes;
 use serde_json::json;
 
-use super::Newest;
+use super::{Newest, ServerClock};
 use stereod_core::frame::StereoGeometry;
 use stereod_io::sink::messages::{jpeg, sampled};
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
 /// four bytes, the header as JSON, the left image, the compressed disparity and confidence, and the right image if it
-/// is wanted (docs/remote.md). `start` is time 0 of the server's clock.
+/// is wanted (docs/remote.md).
 ///
 /// Numbers are stored as their differences from the row above, the low bytes before the high ones,
 /// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
 /// the bytes that plain numbers need.
-pub fn message(newest: &Newest, step: usize, right: bool, start: Instant) -> Result<Bytes> {
+pub(super) fn message(
+    newest: &Newest,
+    step: usize,
+    right: bool,
+    clock: ServerClock,
+) -> Result<Bytes> {
     let frame = &newest.frame;
     let map = &frame.disparity;
     let size = (map.width().div_ceil(step), map.height().div_ceil(step));
@@ -45,9 +50,9 @@ pub fn message(newest: &Newest, step: usize, right: bool, start: Instant) -> Res
         "right": right.len(),
         "colour_span": newest.span,
         "range": [map.range().min, map.range().count],
-        "captured": ms_since(start, frame.pair.arrived),
+        "captured": clock.unix_ms(frame.pair.arrived),
         "latency_ms": frame.latency().as_secs_f64() * 1000.0,
-        "sent": unix_ms(),
+        "sent": clock.unix_ms(Instant::now()),
         "geometry": frame.geometry.map(geometry),
     });
     let header = header.to_string();
@@ -80,12 +85,6 @@ fn from_above<T: Copy + Default, const N: usize>(
     bytes
 }
 
-/// Returns the milliseconds from the server's time 0 to a moment.
-pub fn ms_since(start: Instant, moment: Instant) -> f64 {
-    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-    moment.checked_duration_since(start).map_or_else(|| -ms(start - moment), ms)
-}
-
 fn geometry(of: StereoGeometry) -> serde_json::Value {
     json!({
         "focal_px": of.focal_px,
@@ -96,15 +95,10 @@ fn geometry(of: StereoGeometry) -> serde_json::Value {
     })
 }
 
-/// Returns the time of the system's clock in milliseconds since 1970.
-fn unix_ms() -> f64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0.0, |now| now.as_secs_f64() * 1000.0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
     use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
@@ -119,10 +113,11 @@ mod tests {
         let map = DisparityMap::new(width, height, range, Pooled::unpooled(values.clone()));
         let mut frame = Matched::new(StereoPair::of_stills(eye(), eye()), map);
         frame.confidence = Some(Image::from_fn(width, height, |x, _| x as u8));
-        let start = frame.pair.arrived;
+        let since = UNIX_EPOCH + Duration::from_millis(1_700_000_000_250);
+        let clock = ServerClock { start: frame.pair.arrived + Duration::from_millis(250), since };
         let newest = Newest::new(0, Arc::new(frame), (-2.0, 37.0));
         for step in [1, 2, 4] {
-            let message = message(&newest, step, step == 2, start).unwrap();
+            let message = message(&newest, step, step == 2, clock).unwrap();
             let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
             let header: serde_json::Value =
                 serde_json::from_slice(&message[4..4 + length]).unwrap();
@@ -149,7 +144,8 @@ mod tests {
             assert_eq!(numbers, expected);
             assert_eq!(inflate(part("confidence"))[1], step as u8);
             assert_eq!((len("scale"), &header["range"]), (step, &json!([-2, 40])));
-            assert_eq!(header["captured"], 0.0);
+            assert_eq!(header["captured"], 1_700_000_000_000.0);
+            assert!(header["sent"].as_f64().unwrap() >= 1_700_000_000_000.0, "{header}");
             assert_eq!(len("right") > 0, step == 2);
             if step == 2 {
                 assert!(image::load_from_memory(part("right")).is_ok());

@@ -15,7 +15,7 @@ mod viewers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use hyper::body::Bytes;
@@ -83,10 +83,36 @@ struct Shared {
     encoders: Workers,
     makers: Workers,
     held: Arc<Semaphore>,
-    /// Time 0 of the server's clock.
+    clock: ServerClock,
+}
+
+/// The clock of the server's messages: Unix time at its start, and from there on a clock that never jumps.
+#[derive(Clone, Copy)]
+struct ServerClock {
     start: Instant,
-    /// The same moment, for the times of files.
+    /// The same moment, also for the times of files.
     since: SystemTime,
+}
+
+impl ServerClock {
+    fn new() -> Self {
+        Self { start: Instant::now(), since: SystemTime::now() }
+    }
+
+    /// Returns the time since 1970 at the server's start.
+    fn since_1970(self) -> Duration {
+        self.since.duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// Returns the milliseconds from 1970 to a moment.
+    fn unix_ms(self, moment: Instant) -> f64 {
+        let start = self.since_1970();
+        let since = match moment.checked_duration_since(self.start) {
+            Some(later) => start + later,
+            None => start.saturating_sub(self.start - moment),
+        };
+        since.as_secs_f64() * 1000.0
+    }
 }
 
 /// The newest pair, and its messages once a client has asked for them.
@@ -112,8 +138,8 @@ impl Newest {
 
     /// Returns the message for the page, which is encoded if no client has asked for it before.
     async fn for_page(self: &Arc<Self>, live: &Live, size: usize, right: bool) -> Encoded {
-        let (newest, start) = (self.clone(), live.0.start);
-        let encode = move || encode::message(&newest, SCALES[size], right, start);
+        let (newest, clock) = (self.clone(), live.0.clock);
+        let encode = move || encode::message(&newest, SCALES[size], right, clock);
         self.encoded[size][usize::from(right)].get_or_init(|| live.encode(encode)).await.clone()
     }
 
@@ -132,8 +158,7 @@ impl Newest {
 impl Shared {
     /// Tells this run from others.
     fn session(&self) -> String {
-        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
-        format!("{:x}-{:x}", since.as_nanos(), std::process::id())
+        format!("{:x}-{:x}", self.clock.since_1970().as_nanos(), std::process::id())
     }
 }
 
@@ -149,8 +174,7 @@ impl Live {
             encoders: Workers::new(ENCODED),
             makers: Workers::new(MADE),
             held: Arc::new(Semaphore::new(HELD)),
-            start: Instant::now(),
-            since: SystemTime::now(),
+            clock: ServerClock::new(),
         }))
     }
 

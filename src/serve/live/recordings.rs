@@ -36,7 +36,7 @@ pub async fn list(live: &Live) -> Result<Vec<Recording>, String> {
     let shared = live.0.clone();
     let all = move || {
         let outputs = shared.source.files.iter().enumerate();
-        outputs.flat_map(|(number, base)| written(number, base, shared.since)).collect()
+        outputs.flat_map(|(number, base)| written(number, base, shared.clock.since)).collect()
     };
     live.0.makers.work(all).await
 }

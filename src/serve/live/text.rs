@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::Live;
 use super::connection::Connection;
-use super::encode::ms_since;
 use super::viewers::Answer;
 use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
@@ -116,7 +115,7 @@ fn knob(knob: &Knob) -> Value {
 }
 
 pub fn clock(live: &Live, at: f64) -> String {
-    let server = ms_since(live.0.start, Instant::now());
+    let server = live.0.clock.unix_ms(Instant::now());
     json!({ "type": "clock", "at": at, "server": server }).to_string()
 }
 
@@ -137,7 +136,7 @@ pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection
     let viewers = live.0.viewers.list(connection.id());
     let mut message = json!({
         "type": "status",
-        "newest": newest.map(|arrived| ms_since(live.0.start, arrived)),
+        "newest": newest.map(|arrived| live.0.clock.unix_ms(arrived)),
         "paused": source.control.pause.is_set(),
         "recording": (!source.files.is_empty()).then_some(recording),
         "client": client,

@@ -21,8 +21,8 @@ use crate::sink::messages::{Heading, Topic, chosen, stamp};
 use stereod_core::files;
 use stereod_core::frame::Matched;
 
-/// Default topics of a file, limited by the known cameras.
-const DEFAULT: &str = "left, disparity, disparity-jpeg, depth";
+/// Default topics of a file, as far as the cameras are known and obstacles are found.
+const DEFAULT: &str = "left, disparity, disparity-jpeg, depth, scan, obstacles";
 
 pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"

@@ -3,6 +3,7 @@
 
 mod cdr;
 mod jpeg;
+mod obstacles;
 mod schema;
 
 use std::time::{Duration, SystemTime};
@@ -11,6 +12,7 @@ use anyhow::{Context, Result};
 pub use cdr::Cdr;
 use jpeg::encode_coloured;
 pub use jpeg::{encode as jpeg, sampled};
+use obstacles::{detections, mounting, scan};
 pub use schema::{definition, full_name};
 
 use crate::clock::CaptureClock;
@@ -22,7 +24,7 @@ use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;
 
-use self::Needs::{Confidence, Geometry, Nothing};
+use self::Needs::{Confidence, Geometry, Nothing, Obstacles};
 
 /// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
 /// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
@@ -82,9 +84,10 @@ pub enum Needs {
     Nothing,
     Geometry,
     Confidence,
+    Obstacles,
 }
 
-pub static TOPICS: [Topic; 13] = [
+pub static TOPICS: [Topic; 15] = [
     topic(None, "/left/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 0)),
     topic(None, "/right/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 1)),
     topic(None, STATIC, "tf2_msgs/TFMessage", Geometry, transform),
@@ -98,6 +101,8 @@ pub static TOPICS: [Topic; 13] = [
     topic(Some("depth-png"), DEPTH_PNG, COMPRESSED, Geometry, depth_png),
     topic(Some("points"), "/points2", "sensor_msgs/PointCloud2", Geometry, points),
     topic(Some("confidence"), "/confidence", IMAGE, Confidence, confidence),
+    topic(Some("scan"), "/scan", "sensor_msgs/LaserScan", Obstacles, scan),
+    topic(Some("obstacles"), "/obstacles", "vision_msgs/Detection3DArray", Obstacles, detections),
 ];
 
 /// Topic of messages that hold for the whole stream.
@@ -133,6 +138,7 @@ impl Topic {
             Needs::Nothing => true,
             Needs::Geometry => frame.geometry.is_some(),
             Needs::Confidence => frame.confidence.is_some(),
+            Needs::Obstacles => frame.obstacles.is_some(),
         }
     }
 
@@ -146,6 +152,12 @@ pub fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
+/// Reports whether a list names a topic of obstacles.
+pub fn show_obstacles(list: &str) -> bool {
+    let of_obstacles = TOPICS.iter().filter(|topic| topic.needs == Needs::Obstacles);
+    of_obstacles.filter_map(|topic| topic.key).any(|key| names(list).any(|name| name == key))
+}
+
 pub fn check_topics(list: &str) -> Result<(), String> {
     let known = || TOPICS.iter().filter_map(|topic| topic.key);
     match names(list).all(|name| known().any(|key| key == name)) {
@@ -155,19 +167,31 @@ pub fn check_topics(list: &str) -> Result<(), String> {
 }
 
 /// Returns the topics of a list, and their companions. An empty list is `default`, limited by the known
-/// cameras.
+/// cameras and by whether obstacles are found.
 pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
     let is_default = names(list).next().is_none();
     let list = if is_default { default } else { list };
     let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
-    let is_known = |topic: &Topic| topic.needs != Needs::Geometry || stream.geometry.is_some();
-    let unknown = TOPICS.iter().filter(|topic| chosen(topic) && !is_known(topic));
-    if let (false, Some(key)) = (is_default, unknown.filter_map(|topic| topic.key).next()) {
-        anyhow::bail!(
-            "the topic {key} needs a calibration: give --calibration FILE, or --focal and --baseline"
-        );
+    let lack = |topic: &Topic| match topic.needs {
+        Needs::Geometry if stream.geometry.is_none() => {
+            Some("a calibration: give --calibration FILE, or --focal and --baseline")
+        }
+        Needs::Obstacles if !stream.has_obstacles => {
+            Some("obstacles: give --set obstacles.find=true")
+        }
+        _ => None,
+    };
+    let mut topics = Vec::new();
+    for topic in TOPICS.iter().filter(|topic| chosen(topic)) {
+        match (lack(topic), topic.key) {
+            (None, _) => topics.push(topic),
+            (Some(lack), Some(key)) if !is_default => {
+                anyhow::bail!("the topic {key} needs {lack}")
+            }
+            (Some(_), _) => {}
+        }
     }
-    Ok(TOPICS.iter().filter(|topic| chosen(topic) && is_known(topic)).collect())
+    Ok(topics)
 }
 
 /// Returns the time of a capture since 1970; for a source without a clock its own time, from 0.
@@ -402,18 +426,29 @@ fn region(cdr: &mut Cdr, (width, height): (usize, usize)) {
     cdr.u32(0).u32(0).u32(height as u32).u32(width as u32).u8(0);
 }
 
-/// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one.
+/// A `geometry_msgs/TransformStamped` without its stamp: the outer and the inner frame, and the inner one's position in
+/// metres and attitude as a quaternion (x, y, z, w).
+type Transform = (String, String, [f64; 3], [f64; 4]);
+
+const NOT_TURNED: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
+
+/// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one; with
+/// obstacles also the place of the left camera on the vehicle.
 fn transform(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
-    let mut cdr = Cdr::with_room(256);
-    cdr.length(2);
-    head.write(&mut cdr, BODY_FRAME);
-    // Forward, x, is the camera's z; left, y, its -x; up, z, its -y.
-    cdr.text(&head.named(FRAME)).f64s(&[0.0, 0.0, 0.0]).f64s(&[-0.5, 0.5, -0.5, 0.5]);
-    head.write(&mut cdr, FRAME);
-    cdr.text(&head.named(RIGHT_FRAME))
-        .f64s(&[geometry.baseline_m, 0.0, 0.0])
-        .f64s(&[0.0, 0.0, 0.0, 1.0]);
+    let [body, left, right] = [BODY_FRAME, FRAME, RIGHT_FRAME].map(|frame| head.named(frame));
+    let mut transforms: Vec<Transform> = vec![
+        // Forward, x, is the camera's z; left, y, its -x; up, z, its -y.
+        (body, left.clone(), [0.0; 3], [-0.5, 0.5, -0.5, 0.5]),
+        (left, right, [geometry.baseline_m, 0.0, 0.0], NOT_TURNED),
+    ];
+    transforms.extend(frame.obstacles.iter().flat_map(|found| mounting(&found.mount, head)));
+    let mut cdr = Cdr::with_room(512);
+    cdr.length(transforms.len());
+    for (outer, inner, position, attitude) in transforms {
+        header(&mut cdr, head.stamp, &outer);
+        cdr.text(&inner).f64s(&position).f64s(&attitude);
+    }
     Ok(cdr.finish())
 }
 
@@ -424,6 +459,8 @@ fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::Labels;
+    use crate::sink::StagesInTime;
     use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
     use stereod_core::frame::{DisparityMap, DisparityRange, StereoPair};
     use stereod_core::pool::{Pool, Pooled};
@@ -449,8 +486,8 @@ mod tests {
         assert!(has(&view([140, 128]), "rgb8"));
     }
 
-    #[test]
-    fn a_prefix_is_before_every_frame() {
+    /// Returns a pair that every topic can be made of.
+    pub(super) fn matched() -> Matched {
         let geometry = StereoGeometry {
             focal_px: 400.0,
             baseline_m: 0.1,
@@ -464,20 +501,67 @@ mod tests {
         let mut frame = Matched::new(StereoPair::of_stills(image(), image()), map);
         frame.geometry = Some(geometry);
         frame.confidence = Some(image());
+        frame.obstacles = Some(obstacles::tests::obstacles());
+        frame
+    }
+
+    #[test]
+    fn a_prefix_is_before_every_frame() {
+        let frame = matched();
         let head = Heading { prefix: "front_", ..Heading::default() };
         for topic in &TOPICS {
             let message = topic.encode(&frame, head).unwrap();
             let count = |text: &[u8]| message.windows(text.len()).filter(|at| *at == text).count();
-            let named = [FRAME, BODY_FRAME, RIGHT_FRAME].map(|frame| {
-                let prefixed = head.named(frame);
-                assert_eq!(count(prefixed.as_bytes()), count(frame.as_bytes()), "{}", topic.path);
-                count(frame.as_bytes())
-            });
-            assert!(named[0] > 0 && (named[1] > 0) == topic.is_static(), "{}", topic.path);
+            let frames = [FRAME, BODY_FRAME, RIGHT_FRAME, "stereo_scan", "base_link"];
+            let named = frames.map(|frame| count(frame.as_bytes()));
+            let prefixed = frames.map(|frame| count(head.named(frame).as_bytes()));
+            // The vehicle is that of all rigs.
+            assert_eq!((&prefixed[..4], prefixed[4]), (&named[..4], 0), "{}", topic.path);
+            let expected = match topic.path {
+                STATIC => [2, 2, 1, 1, 2],
+                "/disparity" => [2, 0, 0, 0, 0],
+                "/scan" => [0, 0, 0, 1, 0],
+                "/obstacles" => [0, 0, 0, 0, 3],
+                _ => [1, 0, 0, 0, 0],
+            };
+            assert_eq!(named, expected, "{}", topic.path);
         }
         for (prefix, is_known) in [("", true), ("rig1/", true), ("/rig1", false), ("a b", false)] {
             assert_eq!(check_prefix(prefix).is_ok(), is_known, "{prefix}");
         }
+    }
+
+    #[test]
+    fn topics_that_cannot_be_made_are_refused_with_the_cure() {
+        let known = StreamInfo {
+            size: (8, 4),
+            rate: None,
+            range: DisparityRange { min: 0, count: 4 },
+            geometry: matched().geometry,
+            has_colour: false,
+            has_obstacles: true,
+            clock: None,
+            stages: StagesInTime::default(),
+            labels: Labels::default(),
+        };
+        let (without, unknown) = (
+            StreamInfo { has_obstacles: false, ..known },
+            StreamInfo { geometry: None, has_obstacles: false, ..known },
+        );
+        let keys = |list: &str, stream: &StreamInfo| {
+            let topics = chosen(list, "left, depth, scan", stream);
+            topics.map(|topics| topics.iter().filter_map(|topic| topic.key).collect::<Vec<_>>())
+        };
+        assert_eq!(keys("", &known).unwrap(), ["left", "depth", "scan"]);
+        assert_eq!(keys("", &without).unwrap(), ["left", "depth"]);
+        assert_eq!(keys("", &unknown).unwrap(), ["left"]);
+        assert_eq!(keys("obstacles,scan", &known).unwrap(), ["scan", "obstacles"]);
+        let refused = |list, stream| keys(list, stream).unwrap_err().to_string();
+        assert_eq!(
+            refused("scan", &without),
+            "the topic scan needs obstacles: give --set obstacles.find=true"
+        );
+        assert!(refused("left,depth", &unknown).contains("--calibration FILE"));
     }
 
     #[test]

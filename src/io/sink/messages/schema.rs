@@ -1,5 +1,5 @@
-//! Definitions of the messages, as ROS 2 has them (packages common_interfaces, geometry2 and
-//! rcl_interfaces), without comments and constants.
+//! Definitions of the messages, as ROS 2 has them (packages common_interfaces, geometry2, rcl_interfaces and
+//! vision_msgs 4), without comments and constants.
 
 /// Every type after `MSG: ` and its name, with its fields.
 const DEFINITIONS: &str = include_str!("definitions.msg");

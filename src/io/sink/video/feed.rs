@@ -144,18 +144,25 @@ impl FeedState {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flow<'a> {
     File(&'a Path),
-    Live,
+    /// To a receiver. Frames without a time of their own get that of their arrival.
+    Live {
+        has_times: bool,
+    },
 }
 
 impl Flow<'_> {
     fn is_live(self) -> bool {
-        matches!(self, Flow::Live)
+        matches!(self, Flow::Live { .. })
+    }
+
+    fn lacks_times(self) -> bool {
+        matches!(self, Flow::Live { has_times: false })
     }
 
     fn error_prefix(self) -> String {
         match self {
             Flow::File(path) => format!("cannot write {}", path.display()),
-            Flow::Live => "cannot send pictures".to_owned(),
+            Flow::Live { .. } => "cannot send pictures".to_owned(),
         }
     }
 }
@@ -210,7 +217,7 @@ impl Feed {
         for elements in chains {
             // The source itself is unlimited, because its limit would drop frames or block despite errors.
             let source = AppSrc::builder().caps(caps).format(gst::Format::Time).max_bytes(0);
-            let source = source.is_live(flow.is_live()).do_timestamp(flow.is_live()).build();
+            let source = source.is_live(flow.is_live()).do_timestamp(flow.lacks_times()).build();
             let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
             chain.extend(*elements);
             pipeline.add_many(&chain)?;
@@ -265,20 +272,26 @@ impl Feed {
         time: Duration,
         duration: Option<Duration>,
     ) -> Result<()> {
-        let clock = |time: Duration| gst::ClockTime::try_from(time).ok();
-        let mut buffer = gst::Buffer::from_mut_slice(Bytes(frame));
-        let fresh = buffer.get_mut().context("a new buffer has one owner")?;
-        fresh.set_pts(clock(time));
-        fresh.set_duration(duration.and_then(clock));
-        self.push_buffer(chain, buffer)
+        self.push_buffer(chain, buffer(frame, Some(time), duration)?)
     }
 
-    /// Gives one frame to a live pipeline. Returns false if there was no room within a short time.
-    pub(super) fn push_now<T: bytemuck::Pod + Send>(&self, frame: Pooled<T>) -> Result<bool> {
+    /// Gives one frame to a live pipeline, with its time if it has times. Returns false if there was no room within a
+    /// short time.
+    pub(super) fn push_now<T: bytemuck::Pod + Send>(
+        &self,
+        frame: Pooled<T>,
+        time: Option<Duration>,
+    ) -> Result<bool> {
         if !self.has_room(Some(Instant::now() + LIVE_PATIENCE))? {
             return Ok(false);
         }
-        self.push_buffer(0, gst::Buffer::from_mut_slice(Bytes(frame))).map(|()| true)
+        self.push_buffer(0, buffer(frame, time, None)?).map(|()| true)
+    }
+
+    /// Sends an event before the next frame.
+    pub(super) fn tell(&self, event: gst::Event) -> Result<()> {
+        let is_taken = self.sources[0].send_event(event);
+        is_taken.then_some(()).ok_or_else(|| self.progress.failed("the encoder stopped".to_owned()))
     }
 
     fn push_buffer(&self, chain: usize, buffer: gst::Buffer) -> Result<()> {
@@ -317,6 +330,19 @@ impl Drop for Feed {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn buffer<T: bytemuck::Pod + Send>(
+    frame: Pooled<T>,
+    time: Option<Duration>,
+    duration: Option<Duration>,
+) -> Result<gst::Buffer> {
+    let clock = |time: Duration| gst::ClockTime::try_from(time).ok();
+    let mut buffer = gst::Buffer::from_mut_slice(Bytes(frame));
+    let fresh = buffer.get_mut().context("a new buffer has one owner")?;
+    fresh.set_pts(time.and_then(clock));
+    fresh.set_duration(duration.and_then(clock));
+    Ok(buffer)
 }
 
 fn explain(begin: &str, message: &gst::message::Error) -> String {

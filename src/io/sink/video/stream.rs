@@ -8,7 +8,8 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::feed::{Feed, FeedState, Flow, package_of, require};
-use super::times::{fraction, raw_caps};
+use super::tags;
+use super::times::{Clock, fraction, raw_caps};
 use super::view::{Painter, VideoView};
 use crate::sink::colouring::LiveColouring;
 use crate::sink::{Losses, Sink, StreamInfo};
@@ -70,6 +71,9 @@ pub enum FragmentError {
 /// Sends images to the receiver of the fragment. They carry the time of matching, not of capture,
 /// because a downstream element that syncs to the clock would otherwise be late.
 ///
+/// Numbers are for programs. They carry the time of capture, from 0 at the first frame, and tags as a recording has
+/// them, which tell the first frame's capture time, the unit and the cameras. Sinks send them as they come.
+///
 /// A slow or absent receiver costs only frames of this sink, which are counted. A receiver that
 /// disconnects with an error fails the sink.
 pub struct StreamSink {
@@ -78,6 +82,9 @@ pub struct StreamSink {
     picture: StreamPicture,
     painter: Painter,
     numbers: Numbers,
+    quantity: Quantity,
+    /// Times of numbers.
+    times: Clock,
     bytes: Pool<u8>,
     words: Pool<u16>,
     feed: Feed,
@@ -101,13 +108,20 @@ impl StreamSink {
             .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
             .build();
         let progress = Arc::new(FeedState::default());
-        let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, Flow::Live)?;
+        let has_times = options.picture == StreamPicture::Numbers;
+        if has_times {
+            do_not_sync(&fragment);
+        }
+        let flow = Flow::Live { has_times };
+        let feed = Feed::start(&caps, &[fragment.upcast_ref()], progress, flow)?;
         Ok(Self {
             name,
             stream: *stream,
             picture: options.picture,
             painter: Painter::new(stream, options.colouring.clone()),
             numbers,
+            quantity: options.quantity,
+            times: Clock::new(stream.rate),
             bytes: Pool::new(),
             words: Pool::new(),
             feed,
@@ -127,26 +141,35 @@ impl StreamSink {
                     row[..width].copy_from_slice(frame.pair.left.row(y));
                     row[width..].fill(0);
                 }
-                self.feed.push_now(picture)
+                self.feed.push_now(picture, None)
             }
             (_, Some(view)) => {
                 let stride = view.width(width) * 4;
                 let mut picture = self.bytes.take(stride * height);
                 self.painter.paint(view, frame, &mut picture, stride);
-                self.feed.push_now(picture)
+                self.feed.push_now(picture, None)
             }
-            (_, None) => {
-                let stride = width.next_multiple_of(2);
-                let mut picture = self.words.take(stride * height);
-                let values = frame.disparity.values().chunks_exact(width);
-                for (row, values) in picture.chunks_exact_mut(stride).zip(values) {
-                    self.numbers.encode(values, &mut row[..width]);
-                    row[..width].iter_mut().for_each(|number| *number = number.to_le());
-                    row[width..].fill(0);
-                }
-                self.feed.push_now(picture)
-            }
+            (_, None) => self.show_numbers(frame),
         }
+    }
+
+    fn show_numbers(&mut self, frame: &Matched) -> Result<bool> {
+        let (width, height) = self.stream.size;
+        let captured = frame.pair.timestamp;
+        if self.times.first.is_none() {
+            let tags = tags::of_recording(&self.stream, self.quantity, captured);
+            self.feed.tell(gst::event::Tag::new(tags::for_muxers(&tags)))?;
+        }
+        let time = self.times.time(captured);
+        let stride = width.next_multiple_of(2);
+        let mut picture = self.words.take(stride * height);
+        let values = frame.disparity.values().chunks_exact(width);
+        for (row, values) in picture.chunks_exact_mut(stride).zip(values) {
+            self.numbers.encode(values, &mut row[..width]);
+            row[..width].iter_mut().for_each(|number| *number = number.to_le());
+            row[width..].fill(0);
+        }
+        self.feed.push_now(picture, Some(time))
     }
 }
 
@@ -219,6 +242,15 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
     let ghost = gst::GhostPad::with_target(&pad).map_err(|error| wrong(&error.to_string()))?;
     bin.add_pad(&ghost).map_err(|error| wrong(&error.to_string()))?;
     Ok(bin)
+}
+
+/// Lets the sinks send frames as they come. Capture times are late for a sink that syncs to the clock.
+fn do_not_sync(fragment: &gst::Bin) {
+    for sink in fragment.iterate_sinks().into_iter().flatten() {
+        if sink.find_property("sync").is_some_and(|sync| sync.value_type() == bool::static_type()) {
+            sink.set_property("sync", false);
+        }
+    }
 }
 
 /// Returns "stream to" and the kind of the element at the end, without properties: those may hold passwords.

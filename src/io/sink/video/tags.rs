@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use gstreamer as gst;
 
 use crate::clock::CaptureClock;
 use crate::ebml::read_tags;
@@ -242,6 +243,19 @@ pub(super) fn with_title(title: &str, meaning: &str, mut pairs: Pairs) -> Pairs 
     pairs.insert(0, ("TITLE", title.to_owned()));
     pairs.push(("COMMENT", format!("{meaning}; {}", all.join(";"))));
     pairs
+}
+
+/// Returns the title and the comment as tags for GStreamer's muxers.
+pub(super) fn for_muxers(pairs: &Pairs) -> gst::TagList {
+    let text = |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, text)| &**text);
+    let mut tags = gst::TagList::new();
+    let fresh = tags.make_mut();
+    fresh.set_scope(gst::TagScope::Global);
+    if let (Some(title), Some(comment)) = (text("TITLE"), text("COMMENT")) {
+        fresh.add::<gst::tags::Title>(&title, gst::TagMergeMode::Replace);
+        fresh.add::<gst::tags::Comment>(&comment, gst::TagMergeMode::Replace);
+    }
+    tags
 }
 
 /// Reads the tags of a recording, complete or cut short, also after another program (ffmpeg,
