@@ -87,6 +87,9 @@ pub enum Command {
     /// Match one pair of still images
     #[command(name = "match", after_help = MATCH_EXAMPLES)]
     Match(Box<MatchArgs>),
+    /// Say in words what stands in front of the cameras, and where
+    #[command(after_help = OBSTACLES_EXAMPLES)]
+    Obstacles(Box<ObstaclesArgs>),
     /// Measure the engine, stage by stage
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
@@ -139,6 +142,12 @@ Examples:
 Recorded files are matched completely: a slow output slows the job down and loses nothing. \
 Without a display, `run` is headless; without any output, it still prints the statistics. \
 `stereod config print` shows the values of all settings in effect.";
+
+const OBSTACLES_EXAMPLES: &str = "\
+Examples:
+  stereod obstacles left.png right.png --calibration rig.toml --set mount.z_m=0.8
+                                                          what is seen from 0.8 m above the ground
+  stereod obstacles left.png right.png --calibration rig.toml --picture scan.png --json";
 
 const MATCH_EXAMPLES: &str = "\
 Examples:
@@ -312,6 +321,54 @@ impl MatchArgs {
         // A unit of depth is refused without an output that has depth.
         let aligned = self.aligned.as_deref().map(|path| text_of(path.as_os_str()));
         layer.put("output", "aligned", "--aligned", aligned);
+        self.rig.lay(&mut layer);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
+        layer
+    }
+}
+
+/// Arguments of `obstacles`.
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("left", |left| left.help(STILL).requires("right")))]
+#[command(mut_arg("right", |right| {
+    right.help("Right picture, of the same size").required_unless_present_any(["side_by_side", "top_bottom"])
+}))]
+pub struct ObstaclesArgs {
+    #[command(flatten)]
+    pub pair: PairArgs,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Image of the scan as well: over the left picture, and from above
+    #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
+    pub picture: Option<PathBuf>,
+
+    /// File of the zones to watch, `[[zone]]` each (docs/obstacles.md)
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub zones: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub rig: RigFlags,
+
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
+
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl ObstaclesArgs {
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        self.pair.lay(&mut layer);
+        let zones = self.zones.as_deref().map(|path| text_of(path.as_os_str()));
+        layer.put("obstacles", "zones", "--zones", zones);
         self.rig.lay(&mut layer);
         layer.add(&self.matching);
         layer.add(&self.compute);

@@ -9,6 +9,7 @@ use crate::settings::names::path_of;
 use crate::settings::{self, Settings, Stats};
 use stereod_calibration::Aligner;
 use stereod_io::sink::colouring::LiveColouring;
+use stereod_io::sink::lines::{Line, LinesRecorder};
 use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
 use stereod_io::sink::numbered;
 use stereod_io::sink::pictures::{CLOUDS, Clouds, PICTURES, Pictures};
@@ -53,7 +54,7 @@ pub enum Kind {
 pub type Open = fn(Place, &Setup) -> Result<Box<dyn Sink>>;
 
 /// All outputs but the stream, which has no path.
-pub static OUTPUTS: [Output; 10] = [
+pub static OUTPUTS: [Output; 11] = [
     Output {
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
@@ -89,6 +90,12 @@ pub static OUTPUTS: [Output; 10] = [
             let aligner = aligner.context("neither the cameras nor --align give a third camera")?;
             boxed(Recorder::of_aligned(place, &to.stream, aligner, to.output.depth_unit()))
         }),
+    },
+    Output {
+        flag: "--obstacles",
+        path: |settings| settings.obstacles.file(),
+        pieces: &[("obstacles", "obstacles.ndjson")],
+        kind: Kind::Recording(|place, to| boxed(LinesRecorder::create(place, &to.stream, to.line))),
     },
     Output {
         flag: "--preview",
@@ -160,6 +167,8 @@ pub struct Setup {
     pub output: settings::Output,
     /// The source in words.
     pub source: String,
+    /// A line for what is found in a pair.
+    pub line: Line,
 }
 
 fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {

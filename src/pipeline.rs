@@ -23,6 +23,7 @@ use match_loop::{Handed, MatchLoop};
 use running::PATIENCE;
 pub use running::{Counters, Outcome, Running, SinkCounters, SinkCounts};
 use stereod_core::engine::Engine;
+use stereod_core::frame::Matched;
 use stereod_core::thread;
 use stereod_io::control::Control;
 use stereod_io::sink::Sink;
@@ -30,10 +31,15 @@ use stereod_io::source::Source;
 use stereod_io::source::pairing::pace::Pacer;
 use stereod_io::text::on_one_line;
 
+/// Adds to a matched pair what is found in it.
+pub type Find = Box<dyn FnMut(&mut Matched) + Send>;
+
 pub struct PipelineConfig {
     pub source: Box<dyn Source>,
     pub engine: Box<dyn Engine>,
     pub swap: EngineSwap,
+    /// Finds what is in each matched pair besides, before the outputs get it.
+    pub find: Option<Find>,
     /// The outputs of disparity; may be empty.
     pub sinks: Vec<Box<dyn Sink>>,
     /// Capacity of the link between source and engine, in pairs.
@@ -53,8 +59,9 @@ pub struct PipelineConfig {
 
 /// Starts every part. The run ends with its source, by `control.stop`, or by a failure.
 pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Running> {
-    let PipelineConfig { source, engine, swap, sinks, first, limit, realtime, timeline, .. } =
-        config;
+    let PipelineConfig {
+        source, engine, swap, find, sinks, first, limit, realtime, timeline, ..
+    } = config;
     let is_live = source.info().live;
     let when_full = if is_live { WhenFull::DropOldest } else { WhenFull::Block };
     let (started, progress) = (Instant::now(), Arc::<Progress>::default());
@@ -84,6 +91,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
     let mut match_loop = MatchLoop {
         engine,
         swap,
+        find,
         pairs,
         fan_out,
         suspended: control.suspend_recording.clone(),

@@ -9,7 +9,7 @@ use super::flags::{Common, FlagLayer, Named, SettingFlags, named};
 use super::source::{PartArgs, TopicArgs};
 use crate::settings::Size;
 use stereod_calibration::format::{Format, KittiCameras};
-use stereod_core::settings::row::CALIBRATION;
+use stereod_core::settings::row::{CALIBRATION, ENGINE, MATCHING, RECTIFIED};
 use stereod_io::source::spec::SourceSpec;
 
 const SHOW_EXAMPLES: &str = "\
@@ -38,6 +38,16 @@ Examples:
 The right camera is turned, and its focal length scaled, until the rows of the rectified images agree. It is \
 taken to have turned about its own centre; after a larger bump, or if the left camera was bumped, calibrate \
 with a board.";
+
+const MOUNT_EXAMPLES: &str = "\
+Examples:
+  stereod calibration mount left.png right.png --calibration rig.toml
+  stereod calibration mount drive.mcap                             by the calibration in the recording
+  stereod calibration mount left.mp4 right.mp4 --calibration rig.toml --set mount.pitch_deg=40
+
+The ground is sought within 25 degrees of the attitude in [mount], so state a rough one for a camera that looks \
+down. Yaw and the position ahead and to the side cannot be seen in the ground. Standard output is TOML, ready \
+for the configuration file.";
 
 #[derive(Clone, Debug, Args)]
 pub struct CalibrationArgs {
@@ -76,6 +86,9 @@ pub enum CalibrationCommand {
     /// Correct the calibration of a bumped rig by the rows of a recording's images
     #[command(after_help = REFINE_EXAMPLES)]
     Refine(Box<RefineArgs>),
+    /// Find roll, pitch and height of the left camera from the ground that it sees
+    #[command(after_help = MOUNT_EXAMPLES)]
+    Mount(Box<MountArgs>),
 }
 
 const LEFT: &str = "\
@@ -123,6 +136,66 @@ impl RefineArgs {
         self.pair.lay(&mut layer);
         layer.add(&self.part.times);
         layer.add(&self.calibration);
+        layer
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(mut_arg("left", |left| left.value_name("LEFT|RECORDING").help(LEFT.replace(", raw", ""))))]
+// A changed argument becomes the last one, so the second one is "changed", too.
+#[command(mut_arg("right", |right| right))]
+pub struct MountArgs {
+    #[command(flatten)]
+    pub pair: PairArgs,
+
+    #[command(flatten)]
+    pub topics: TopicArgs,
+
+    /// Pairs to match, spread over a recording
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub pairs: u16,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub part: PartArgs,
+
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub calibration: SettingFlags<CALIBRATION>,
+
+    #[command(flatten, next_help_heading = "Cameras")]
+    pub rectified: SettingFlags<RECTIFIED>,
+
+    #[command(flatten, next_help_heading = "Matching")]
+    pub matching: SettingFlags<MATCHING>,
+
+    #[command(flatten, next_help_heading = "Engine")]
+    pub compute: SettingFlags<ENGINE>,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl MountArgs {
+    /// The input; `None` if none is named, which the command line does not allow.
+    pub fn spec(&self) -> Option<SourceSpec> {
+        self.pair.spec_or_recording(&self.topics)
+    }
+
+    pub fn flags(&self) -> FlagLayer {
+        let mut layer = FlagLayer::default();
+        self.pair.lay(&mut layer);
+        layer.add(&self.part.times);
+        layer.add(&self.calibration);
+        layer.add(&self.rectified);
+        // The numbers replace a calibration file of a lower layer.
+        let none = (!self.rectified.is_empty()).then_some("");
+        layer.put("calibration", "file", "--focal", none);
+        layer.add(&self.matching);
+        layer.add(&self.compute);
         layer
     }
 }

@@ -1,5 +1,6 @@
-//! `stereod calibration`: show and convert calibrations.
+//! `stereod calibration`: show, convert and correct calibrations, and find where the camera is mounted.
 
+mod mount;
 mod refine;
 
 use std::fmt::Write;
@@ -40,6 +41,7 @@ pub fn run(args: CalibrationArgs) -> Result<(), Error> {
             convert(&inputs(&settings, files), &loaded, output.as_deref(), format)
         }
         CalibrationCommand::Refine(args) => refine::run(&args),
+        CalibrationCommand::Mount(args) => mount::run(&args),
     }
 }
 

@@ -130,7 +130,7 @@ fn make(loaded: &Loaded, params: &Params, pairs: &PairSpec) -> anyhow::Result<Bo
 }
 
 /// Matches the pair with an engine of its own, whose memory is free afterwards.
-fn match_pair(
+pub(super) fn match_pair(
     raw: StereoPair,
     loaded: &Loaded,
     params: &Params,
@@ -246,7 +246,7 @@ impl Outcome<'_> {
     }
 }
 
-fn pair(left: Image, right: Image) -> StereoPair {
+pub(super) fn pair(left: Image, right: Image) -> StereoPair {
     StereoPair::of_stills(left, right)
 }
 

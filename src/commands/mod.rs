@@ -11,7 +11,8 @@ pub mod devices;
 pub mod evaluate;
 pub mod info;
 pub mod man;
-pub mod match_still;
+mod match_still;
+mod obstacles;
 pub mod rectify;
 mod stills;
 mod verify;
@@ -95,6 +96,7 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Run(args) => run::run(*args),
         Command::Batch(args) => batch::run(*args),
         Command::Match(args) => match_still::run(*args),
+        Command::Obstacles(args) => obstacles::run(*args),
         Command::Bench(args) => bench::run(*args),
         #[cfg(feature = "evaluate")]
         Command::Evaluate(args) => evaluate::run(*args),

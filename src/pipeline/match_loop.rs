@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Find;
 use crate::queue::{LinkReceiver, LinkSender};
 use crate::telemetry::progress::Progress;
 use stereod_core::engine::Engine;
@@ -25,6 +26,7 @@ pub(super) struct Handed {
 pub(super) struct MatchLoop {
     pub(super) engine: Box<dyn Engine>,
     pub(super) swap: EngineSwap,
+    pub(super) find: Option<Find>,
     pub(super) pairs: LinkReceiver<StereoPair>,
     pub(super) fan_out: Vec<LinkSender<Handed>>,
     /// Set while no frames are written to files.
@@ -90,11 +92,12 @@ impl MatchLoop {
     /// Collects the oldest pair in flight and gives it to every sink; reports whether there was
     /// one.
     fn hand_out(&mut self) -> anyhow::Result<bool> {
-        let Some(matched) = self.engine.collect()? else { return Ok(false) };
+        let Some(mut matched) = self.engine.collect()? else { return Ok(false) };
         self.in_flight -= 1;
         if matched.pair.sequence < self.first {
             return Ok(true);
         }
+        self.find.iter_mut().for_each(|find| find(&mut matched));
         let (latency, engine_time) = (matched.latency(), matched.engine_time());
         self.progress.count_matched(latency, engine_time, matched.device_time);
         matched.temporal.iter().for_each(|report| self.progress.note_temporal(report));

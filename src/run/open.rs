@@ -2,5 +2,7 @@
 
 pub mod engine;
 pub mod first_pairs;
+pub mod links;
+pub mod obstacles;
 pub mod outputs;
 pub mod source;

@@ -13,11 +13,12 @@ use super::live::opened::Opened;
 use super::live::requests::Requests;
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
-use super::open::{engine, outputs, source};
+use super::open::links::Links;
+use super::open::{engine, obstacles, outputs, source};
 use super::report::{Watch, report};
 use crate::cli::RunArgs;
 use crate::observe::told::Warnings;
-use crate::pipeline::{self, EngineSwap, PipelineConfig, Running};
+use crate::pipeline::{self, EngineSwap, Find, PipelineConfig, Running};
 use crate::run::prepare::fit;
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::{Error, heed, load, signals};
@@ -86,7 +87,14 @@ impl Session {
             status: Newest::default(),
             args,
         };
+        let mut links = Links::open(&loaded, &run)?;
+        let finder = obstacles::finder(&loaded, &run, links.boxes.take())?;
+        let find = finder.map(|mut finder| -> Find {
+            Box::new(move |matched| matched.obstacles = finder.find(matched))
+        });
         let mut sinks = outputs::open(&run, &loaded)?;
+        obstacles::add(&mut sinks, &loaded, &run)?;
+        sinks.extend(links.into_sinks());
         let observations = Observations::start(&run, &loaded, input.warnings, &mut sinks);
         let viewers = faces.join(&run, &mut sinks)?;
 
@@ -99,6 +107,7 @@ impl Session {
             source,
             engine,
             swap: swap.clone(),
+            find,
             sinks,
             pair_room: loaded.settings.queue.pairs,
             result_room: loaded.settings.queue.results,
@@ -216,6 +225,9 @@ fn cameras<'a>(
     })?;
     if !loaded.settings.output.clouds.is_empty() {
         cameras.required_by("--clouds")?;
+    }
+    if loaded.settings.finds_obstacles() {
+        cameras.required_by("finding obstacles")?;
     }
     if !loaded.settings.output.aligned.is_empty() {
         cameras.required_by_aligned()?;

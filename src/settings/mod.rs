@@ -15,10 +15,12 @@ pub(crate) mod tests;
 
 use serde::Deserialize;
 
-use program::{Alignment, Colour, Demo, Log, Metrics, Ros2, Serve, Window};
+use program::{
+    Alignment, Colour, Demo, Log, Metrics, MountSettings, Obstacles, Ros2, Serve, Window,
+};
 pub use program::{
-    AtEnd, Calibration, Camera, Output, Pace, Places, Queue, Size, Source, Stats, WindowMode,
-    config_file, replace_quoted, to_file, to_toml, why_fixed, with_flags,
+    AtEnd, Calibration, Camera, Ground, Output, Pace, Places, Queue, Size, Source, Stats,
+    WindowMode, config_file, replace_quoted, to_file, to_toml, why_fixed, with_flags,
 };
 use stereod_core::frame::{DisparityRange, StereoGeometry};
 use stereod_core::picture::cloud::CloudOptions;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub output: Output,
     pub calibration: Calibration,
     pub alignment: Alignment,
+    pub mount: MountSettings,
+    pub obstacles: Obstacles,
     pub colour: Colour,
     pub window: Window,
     pub metrics: Metrics,
@@ -78,6 +82,11 @@ impl Settings {
             metres.map_or(other as f32, |metres| geometry.disparity_px(metres) as f32)
         };
         ColourRange::Fixed { low: limit(far_m, range.min), high: limit(near_m, range.max()) }
+    }
+
+    /// Reports whether obstacles are to be found in the disparity.
+    pub fn finds_obstacles(&self) -> bool {
+        self.obstacles.are_wanted() || self.output.shows_obstacles() || self.ros2.shows_obstacles()
     }
 
     pub fn colouring(&self, range: DisparityRange, geometry: Option<&StereoGeometry>) -> Colouring {
@@ -109,6 +118,12 @@ impl Schema for Settings {
             program::calibration::ROWS,
         ),
         ("alignment", "Row alignment of the two views.", program::small::ALIGNMENT),
+        ("mount", "The left camera on its vehicle.", program::obstacles::MOUNT),
+        (
+            "obstacles",
+            "Obstacles, zones and distances of things, and who is told of them. \"\": nobody.",
+            program::obstacles::OBSTACLES,
+        ),
         ("colour", "Colours of the disparity.", program::colour::ROWS),
         ("window", "The window.", program::window::ROWS),
         ("metrics", "Metrics for Prometheus over HTTP. \"\": none.", program::metrics::ROWS),
@@ -133,6 +148,8 @@ impl Schema for Settings {
         "output",
         "calibration",
         "alignment",
+        "mount",
+        "obstacles",
         "colour",
         "ros2",
     ];
@@ -158,7 +175,7 @@ impl Schema for Settings {
     }
 
     fn shows_confidence(&self) -> bool {
-        self.output.shows_confidence() || self.ros2.shows_confidence()
+        self.output.shows_confidence() || self.ros2.shows_confidence() || self.finds_obstacles()
     }
 
     // The library names parameters, the program flags.

@@ -196,6 +196,7 @@ pub fn stream_info(run: &Opened, loaded: &Loaded) -> StreamInfo {
         range: loaded.params.range,
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
+        has_obstacles: loaded.settings.finds_obstacles(),
         clock: *clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
         labels: info.labels,
@@ -216,6 +217,7 @@ pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
         colouring: colouring.clone(),
         output: output.clone(),
         source: info.description.clone(),
+        line: super::obstacles::line,
     });
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
@@ -319,6 +321,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     for (output, path) in wanted(settings) {
         let named = match output.kind {
             Kind::Recording(_) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
+            Kind::Recording(_) if output.flag == "--obstacles" => Ok(()),
             Kind::Recording(_) => check_recording_name(&path),
             Kind::Preview(_) => check_preview_name(&path),
             Kind::Folder(kind, extension, _) => {

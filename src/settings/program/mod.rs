@@ -5,6 +5,7 @@ pub(super) mod camera;
 pub(super) mod colour;
 mod locate;
 pub(super) mod metrics;
+pub(super) mod obstacles;
 pub(super) mod output;
 mod print;
 pub(super) mod ros2;
@@ -19,6 +20,7 @@ pub use camera::Camera;
 pub use colour::Colour;
 pub use locate::{Places, config_file};
 pub use metrics::Metrics;
+pub use obstacles::{Ground, MountSettings, Obstacles};
 pub use output::{Output, Stats};
 #[cfg(test)]
 pub use print::commented;

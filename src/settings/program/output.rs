@@ -285,6 +285,10 @@ impl Output {
             || messages::names(&self.mcap).any(|name| name == "confidence")
     }
 
+    pub(in crate::settings) fn shows_obstacles(&self) -> bool {
+        messages::show_obstacles(&self.mcap)
+    }
+
     /// Checks that a unit of depth is given with depth only, and that the limits of depth leave something.
     pub(in crate::settings) fn check(&self) -> Result<(), Conflict> {
         let has_depth = self.depth || !self.aligned.is_empty();

@@ -75,6 +75,10 @@ impl Ros2 {
         Graph { domain: self.domain, reach }
     }
 
+    pub(in crate::settings) fn shows_obstacles(&self) -> bool {
+        self.namespace().is_some() && messages::show_obstacles(&self.topics)
+    }
+
     pub(in crate::settings) fn shows_confidence(&self) -> bool {
         self.namespace().is_some() && messages::names(&self.topics).any(|name| name == "confidence")
     }

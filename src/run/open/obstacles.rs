@@ -1,0 +1,167 @@
+//! What finds obstacles in the pairs of a run, and the outputs that tell them but have no file.
+
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::run::live::opened::Opened;
+use crate::settings::{Ground, Loaded, Settings};
+use stereod_core::files;
+use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_core::obstacles::Obstacles;
+use stereod_core::picture::png;
+use stereod_io::clock::CaptureClock;
+use stereod_io::sink::{Losses, Sink, messages};
+use stereod_obstacles::finder::{Boxes, Finder};
+use stereod_obstacles::ground::{Tracker, Tracking};
+use stereod_obstacles::{draw, lines, words};
+
+/// Returns what finds the obstacles; `None` if nobody asks for them.
+pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Option<Finder>> {
+    let settings = &loaded.settings;
+    if !settings.finds_obstacles() {
+        return Ok(None);
+    }
+    let geometry = run.rig.pairs.geometry.context(
+        "obstacles need known cameras: give --calibration FILE, or --focal and --baseline",
+    )?;
+    of_settings(settings, &geometry, boxes).map(Some)
+}
+
+/// Returns what finds obstacles by these settings.
+pub fn of_settings(
+    settings: &Settings,
+    geometry: &StereoGeometry,
+    boxes: Option<Boxes>,
+) -> Result<Finder> {
+    let mount = settings.mount.mount();
+    let rules = settings.obstacles.rules(&mount, geometry);
+    let tracking =
+        Tracking { least_confidence: settings.obstacles.confidence, ..Tracking::default() };
+    let tracker = match settings.mount.ground {
+        Ground::Fixed => None,
+        Ground::Track => Some(Tracker::new(mount, tracking).context("mount.ground")?),
+    };
+    Ok(Finder::new(rules, settings.obstacles.zones()?, mount, tracker, boxes)?)
+}
+
+/// Returns a pair's obstacles as a line of JSON.
+pub fn line(frame: &Matched, stamp: Duration) -> Option<String> {
+    let obstacles = frame.obstacles.as_ref()?;
+    let latency = frame.pair.arrived.elapsed();
+    Some(lines::to_json(obstacles, frame.pair.sequence, stamp, latency).to_string())
+}
+
+/// Writes a picture of a pair's obstacles.
+pub fn draw(path: &Path, matched: &Matched, found: &Obstacles) -> Result<()> {
+    let Some(geometry) = matched.geometry else { return Ok(()) };
+    let picture = draw::draw(found, &matched.pair.left, geometry);
+    let png = png::encode_rgb(&picture.rgb, picture.width, picture.height)?;
+    files::write_whole(path, &png)
+}
+
+/// Adds the outputs of obstacles that have no file.
+pub fn add(sinks: &mut Vec<Box<dyn Sink>>, loaded: &Loaded, run: &Opened) -> Result<()> {
+    let settings = &loaded.settings;
+    if !settings.finds_obstacles() {
+        return Ok(());
+    }
+    sinks.push(Box::new(Teller::default()));
+    let clock = run.clock;
+    let to = match settings.obstacles.lines.as_str() {
+        "-" => Some(To::Stdout),
+        text => text.strip_prefix("udp://").map(sender).transpose().context("--obstacles")?,
+    };
+    if let Some(to) = to {
+        sinks.push(Box::new(Lines { to, clock, lost: 0 }));
+    }
+    Ok(())
+}
+
+fn sender(address: &str) -> Result<To> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect(address).with_context(|| format!("no place to send to at udp://{address}"))?;
+    socket.set_nonblocking(true)?;
+    Ok(To::Udp(socket))
+}
+
+enum To {
+    Stdout,
+    Udp(UdpSocket),
+}
+
+/// Lines of JSON to standard output or by UDP.
+struct Lines {
+    to: To,
+    clock: Option<CaptureClock>,
+    lost: u64,
+}
+
+impl Sink for Lines {
+    fn name(&self) -> &str {
+        "obstacles"
+    }
+
+    fn counted_as(&self) -> Option<&'static str> {
+        Some("obstacles")
+    }
+
+    fn newest_only(&self) -> bool {
+        matches!(self.to, To::Udp(_))
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        let Some(mut line) = line(frame, messages::stamp(self.clock, frame.pair.timestamp)) else {
+            return Ok(());
+        };
+        line.push('\n');
+        match &mut self.to {
+            To::Stdout => {
+                let mut out = std::io::stdout().lock();
+                let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+                written.context("standard output cannot be written")
+            }
+            To::Udp(socket) => {
+                // Nobody needs to listen.
+                self.lost += u64::from(socket.send(line.as_bytes()).is_err());
+                Ok(())
+            }
+        }
+    }
+
+    fn losses(&self) -> Losses {
+        Losses { failed: self.lost, ..Losses::default() }
+    }
+}
+
+/// Says in words what the first pair shows.
+#[derive(Default)]
+struct Teller {
+    has_told: bool,
+}
+
+impl Sink for Teller {
+    fn name(&self) -> &str {
+        "obstacles in words"
+    }
+
+    fn newest_only(&self) -> bool {
+        true
+    }
+
+    fn is_check(&self) -> bool {
+        true
+    }
+
+    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
+        if let (false, Some(obstacles)) = (self.has_told, &frame.obstacles) {
+            tracing::info!("obstacles: {}", words::in_words(obstacles));
+            self.has_told = true;
+        }
+        Ok(())
+    }
+}
