@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage="Usage: scripts/crates.sh package|publish [OPTION...]
-  Runs \`cargo package\` or \`cargo publish\` with these options, such as --dry-run, for the five crates of the
+  Runs \`cargo package\` or \`cargo publish\` with these options, such as --dry-run, for the six crates of the
   last commit. Packages are written to target/package, or to package/ in CARGO_TARGET_DIR."
 case ${1:-} in
     package | publish) ;;
@@ -19,7 +19,7 @@ clone=$(mktemp -d)
 trap 'rm -rf "$clone"' EXIT
 git clone --quiet . "$clone"
 cd "$clone"
-for crate in core calibration io evaluate; do cp LICENSE-* "src/$crate"; done
+for crate in core calibration obstacles io evaluate; do cp LICENSE-* "src/$crate"; done
 mkdir src/core/shaders
 cp -r kernels src/core
 cp -r shaders/matching src/core/shaders

@@ -381,3 +381,113 @@ impl Rows {
         crossings.chunks_exact(2).map(|pair| [column(pair[0]), column(pair[1])]).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{World, forget, geometry, mount};
+
+    fn watch(zones: &str) -> Watch {
+        Watch::new(read(zones).unwrap(), 20, 0)
+    }
+
+    fn post(x: f64, y: f64) -> World {
+        let boxes = vec![[[x, y, 0.0], [x + 0.4, y + 0.4, 1.8]]];
+        World { boxes, has_ground: true, noise_px: 0.0 }
+    }
+
+    /// A volume of 2 m ahead of the vehicle, from 2 m on, on its left.
+    const VOLUME: &str =
+        "[[zone]]\nname = 'v'\nfloor = [[2, 0], [4, 0], [4, 2], [2, 2]]\nhold_s = 0.5\n";
+
+    fn state(watch: &mut Watch, world: &World) -> Zone {
+        watch.zones(&world.seen(&mount()), &mount(), geometry()).remove(0)
+    }
+
+    #[test]
+    fn a_volume_holds_what_stands_in_it_only() {
+        let inside = state(&mut watch(VOLUME), &post(3.0, 1.0));
+        assert_eq!(inside.occupied, Some(true));
+        let nearest = inside.nearest.unwrap();
+        assert!((nearest.distance_m - 3.0f64.hypot(1.2)).abs() < 0.2, "{nearest:?}");
+        assert!((nearest.position_m[0] - 3.05).abs() < 0.15, "{nearest:?}");
+        assert!((nearest.position_m[1] - 1.2).abs() < 0.15, "{nearest:?}");
+        for outside in [post(3.0, -1.0), post(5.0, 1.0)] {
+            let zone = state(&mut watch(VOLUME), &outside);
+            assert_eq!((zone.occupied, zone.nearest), (Some(false), None));
+        }
+    }
+
+    #[test]
+    fn what_hides_a_zone_does_not_make_it_free() {
+        let wall = World { boxes: vec![[[1.0, -5.0, 0.0], [1.2, 5.0, 3.0]]], ..World::default() };
+        assert_eq!(state(&mut watch(VOLUME), &wall).occupied, None);
+        let mut blind = post(5.0, 1.0).seen(&mount());
+        forget(&mut blind, 0..160, 0..240);
+        let zone = watch(VOLUME).zones(&blind, &mount(), geometry()).remove(0);
+        assert_eq!(zone.occupied, None);
+    }
+
+    #[test]
+    fn a_polygon_of_the_image_has_limits_of_distance() {
+        let zones = "[[zone]]\nname = 'p'\nimage = [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]\nnear_m = 2\nfar_m = 4\n";
+        assert_eq!(state(&mut watch(zones), &post(3.0, 0.5)).occupied, Some(true));
+        // Without the ground, which is between the limits as well.
+        let far = World { has_ground: false, ..post(6.0, 0.5) };
+        assert_eq!(state(&mut watch(zones), &far).occupied, Some(false));
+        let right = World { has_ground: false, ..post(3.0, -1.5) };
+        assert_eq!(state(&mut watch(zones), &right).occupied, Some(false));
+    }
+
+    #[test]
+    fn a_zone_changes_after_two_pairs_and_is_free_after_a_while() {
+        let mut memory = Memory::default();
+        let hold = Duration::from_millis(500);
+        let mut at = |ms, shown| memory.note(shown, Duration::from_millis(ms), hold);
+        assert_eq!(at(0, Some(false)), Some(false));
+        assert_eq!(at(100, Some(true)), Some(false));
+        assert_eq!(at(200, Some(true)), Some(true));
+        assert_eq!(at(300, Some(false)), Some(true));
+        assert_eq!(at(700, Some(false)), Some(true));
+        assert_eq!(at(800, Some(false)), Some(false));
+        assert_eq!(at(900, None), Some(false));
+        assert_eq!(at(1400, None), None);
+    }
+
+    #[test]
+    fn a_box_has_the_distance_of_what_stands_before_the_wall() {
+        let mut world = post(3.0, -0.2);
+        world.boxes.push([[8.0, -9.0, 0.0], [9.0, 9.0, 5.0]]);
+        let edges = [0.4, 0.2, 0.6, 0.8];
+        let framed = DetectorBox {
+            label: "person".into(),
+            id: None,
+            score: None,
+            edges,
+            stamp: Duration::ZERO,
+        };
+        let matched = world.seen(&mount());
+        let things = watch("").things(&matched, &mount(), geometry(), vec![framed]);
+        let nearest = things[0].nearest.unwrap();
+        // Most pixels of the box show the wall.
+        assert!((nearest.distance_m - 3.0).abs() < 0.2, "{nearest:?}");
+        assert_eq!(things[0].edges_px, [128.0, 48.0, 192.0, 192.0]);
+    }
+
+    #[test]
+    fn wrong_zones_are_refused_by_name() {
+        for (text, word) in [
+            ("[[zone]]\nname = 'a'\n", "either `image`"),
+            ("[[zone]]\nname = 'a'\nimage = [[0, 0], [1, 1]]\n", "three corners"),
+            ("[[zone]]\nname = 'a'\nimage = [[0, 0], [2, 0], [2, 1]]\n", "from 0 to 1"),
+            ("[[zone]]\nname = 'a'\nfloor = [[0, 0], [inf, 0], [2, 1]]\n", "finite"),
+            ("[[zone]]\nname = 'a'\nfloor = [[0, 0], [1, 0], [2, 1]]\nfar_m = 0\n", "far_m"),
+            ("[[zone]]\nname = ''\nfloor = [[0, 0], [1, 0], [2, 1]]\n", "name"),
+            ("[[zone]]\nname = 'a'\nfoo = 1\n", "foo"),
+        ] {
+            let error = format!("{:#}", read(text).unwrap_err());
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(read(&format!("{VOLUME}{VOLUME}")).unwrap_err().to_string().contains("two zones"));
+    }
+}

@@ -176,6 +176,7 @@ fn config(source: Numbers, engine: Box<dyn Engine>, sinks: Vec<Box<dyn Sink>>) -
         source: Box::new(source),
         engine,
         swap: EngineSwap::default(),
+        find: None,
         sinks,
         pair_room: 2,
         result_room: 2,

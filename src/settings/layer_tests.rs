@@ -145,8 +145,8 @@ fn keys_outside_sections() {
             "config.toml:1: the key `p1` belongs below the line [matching]",
             "config.toml:2: `matching` is a section: write [matching] and its keys below",
             "config.toml:3: unknown key `speed` outside a section; sections: alignment, calibration, \
-             camera, colour, demo, engine, log, matching, metrics, output, queue, ros2, serve, source, \
-             window",
+             camera, colour, demo, engine, log, matching, metrics, mount, obstacles, output, queue, ros2, \
+             serve, source, window",
         ]
     );
     assert_eq!(with_file("matching.p1 = 3").finish().unwrap().params.p1, 3);

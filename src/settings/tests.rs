@@ -94,6 +94,7 @@ fn every_name_is_one_of_the_field() {
             "colour" => Colour::deserialize(keys).map(drop),
             "window" => Window::deserialize(keys).map(drop),
             "ros2" => Ros2::deserialize(keys).map(drop),
+            "mount" => MountSettings::deserialize(keys).map(drop),
             "log" => Log::deserialize(keys).map(drop),
             other => panic!("no names in [{other}]"),
         }

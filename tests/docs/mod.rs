@@ -21,11 +21,26 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 15] = [
+const SHOWN: [(&str, &str, &str); 22] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
     ("docs/design.md", "left  ──", "a diagram"),
+    ("docs/obstacles.md", "{\"", "JSON; tests/run/obstacles.rs reads such lines"),
+    (
+        "docs/obstacles.md",
+        "stereod run ... --calibration rig.toml --mavlink serial",
+        "needs a serial port",
+    ),
+    (
+        "docs/obstacles.md",
+        "stereod run ... --calibration rig.toml --ros2",
+        "needs the feature `ros2`",
+    ),
+    ("docs/obstacles.md", "STEREOD_MQTT_USER", "needs a file of zones"),
+    ("docs/obstacles.md", "stereod run ... --calibration rig.toml --mqtt", "needs Frigate"),
+    ("docs/obstacles.md", "import json", "waits for datagrams; tests/run/obstacles.rs"),
+    ("docs/obstacles.md", "[[zone]]", "zones; src/obstacles/zones.rs reads such files"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),

@@ -12,7 +12,10 @@ const FOLDERS: [&str; 6] = ["src", "kernels", "shaders", "tests", "scripts", "co
 const ENDS: [&str; 8] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".sh", ".js", ".c"];
 
 /// Files and names of other programs.
-const FOREIGN: [&str; 17] = [
+const FOREIGN: [&str; 20] = [
+    "PRX1_TYPE",
+    "CP_DIST",
+    "CP_GO_NO_DATA",
     "Y10",
     "Y12",
     "Y10P",

@@ -16,6 +16,7 @@ mod keeping_up;
 mod manager;
 mod messages;
 mod metrics;
+mod obstacles;
 mod outputs;
 mod over_http;
 mod over_rtsp;

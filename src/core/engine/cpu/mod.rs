@@ -305,7 +305,6 @@ impl CpuEngine {
             let report = passed.as_ref().map(|passed| passed.report);
             let whitened = passed.and_then(|passed| passed.whitened);
             let (geometry, finished) = (self.depth_from, Instant::now());
-            let device_time = None;
             self.finished = Some(Matched {
                 pair,
                 disparity,
@@ -317,7 +316,7 @@ impl CpuEngine {
                 submitted,
                 finished,
                 stages,
-                device_time,
+                device_time: None,
             });
             Ok(())
         });
