@@ -23,7 +23,7 @@ pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Re
     }
     match loaded.settings.output.stats() {
         Some(Stats::Stdout) => print(json()),
-        _ if handles.args.common.quiet => Ok(()),
+        _ if handles.args.common.quiet || loaded.settings.obstacles.on_stdout() => Ok(()),
         _ => print(format!("{}{statistics}\n", handles.heading())),
     }
 }

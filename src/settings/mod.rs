@@ -170,6 +170,10 @@ impl Schema for Settings {
     fn check(&self) -> Result<(), (&'static str, Conflict)> {
         self.source.check().map_err(|conflict| ("source", conflict))?;
         self.output.check().map_err(|conflict| ("output", conflict))?;
+        if self.obstacles.on_stdout() && self.output.stats() == Some(Stats::Stdout) {
+            let conflict = Conflict::new("stats", "a file: obstacles.lines has standard output");
+            return Err(("output", conflict));
+        }
         self.metrics.check(self.serve.listen()).map_err(|conflict| ("metrics", conflict))?;
         self.colour.check().map_err(|conflict| ("colour", conflict))
     }

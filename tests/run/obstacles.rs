@@ -74,6 +74,7 @@ fn what_cannot_be_is_refused_with_the_cure() {
         ([&CAMERAS[..], &["--zones", "z.toml"]].concat(), "zone \"gate\": give either `image`"),
         ([&CAMERAS[..], &["--zones", "none.toml"]].concat(), "none.toml"),
         ([&CAMERAS[..], &["--mavlink", "14550"]].concat(), "udp://"),
+        ([&CAMERAS[..], &["--obstacles", "-", "--stats", "-"]].concat(), "standard output"),
         ([&CAMERAS[..], &["--mqtt", "http://a"]].concat(), "mqtt://"),
         ([&CAMERAS[..], &["--obstacles", "udp://nowhere"]].concat(), "udp://nowhere"),
         (

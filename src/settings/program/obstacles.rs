@@ -181,9 +181,14 @@ impl Obstacles {
         self.find || texts.iter().any(|text| !text.is_empty())
     }
 
+    /// Reports whether the lines have standard output for themselves.
+    pub fn on_stdout(&self) -> bool {
+        self.lines == "-"
+    }
+
     /// Returns the file of the lines, if it is one.
     pub fn file(&self) -> Option<PathBuf> {
-        path_of(&self.lines).filter(|_| self.lines != "-" && !self.lines.starts_with("udp://"))
+        path_of(&self.lines).filter(|_| !self.on_stdout() && !self.lines.starts_with("udp://"))
     }
 
     pub fn rules(&self, mount: &Mount, geometry: &StereoGeometry) -> Rules {
