@@ -45,6 +45,7 @@ packages=(
 test_packages=(
     xvfb xdotool imagemagick x11-apps gstreamer1.0-tools python3 python3-pip python3-venv
     ca-certificates mount shellcheck systemd gir1.2-gst-rtsp-server-1.0 python3-gi
+    mosquitto mosquitto-clients openssl
 )
 # Ubuntu has it as a snap only, which containers cannot install; scripts/browser.sh takes any Chromium.
 if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then test_packages+=(chromium); fi
