@@ -28,9 +28,17 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the flag without dashes, which is its key in `[output]`.
+    /// Returns the flag without dashes.
     pub fn name(&self) -> &'static str {
         self.flag.trim_start_matches("--")
+    }
+
+    /// Returns the section and the key of the settings that name its file.
+    pub fn key(&self) -> (&'static str, &'static str) {
+        match self.flag {
+            "--obstacles" => ("obstacles", "lines"),
+            flag => flag.split_once('.').unwrap_or(("output", self.name())),
+        }
     }
 
     pub fn counted_as(&self) -> &'static str {
@@ -207,7 +215,7 @@ mod tests {
             let flag = row.flag.expect("an output has a flag").name;
             let known = OUTPUTS.iter().find(|output| output.flag == flag);
             let known = known.unwrap_or_else(|| panic!("{flag} has no row in OUTPUTS"));
-            assert_eq!(known.name(), row.key);
+            assert_eq!(known.key(), ("output", row.key));
             let mut layers = Layers::new();
             layers.assignment(&format!("output.{}=a/b", row.key));
             let settings = layers.finish().unwrap().settings;
@@ -222,6 +230,10 @@ mod tests {
         let (mut names, mut files) = (HashSet::new(), HashSet::new());
         for (name, _, path) in of_batch() {
             assert!(names.insert(name) && files.insert(path), "{name} or {path} is there twice");
+        }
+        for output in &OUTPUTS {
+            let (section, key) = output.key();
+            assert!(crate::settings::row(section, key).is_some(), "{section}.{key}");
         }
         for Output { flag, pieces, kind, .. } in &OUTPUTS {
             let has_frames = !matches!(kind, Kind::Statistics | Kind::Shared);

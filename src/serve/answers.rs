@@ -35,7 +35,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, kind and content.
-const PAGE: [(&str, &str, &str); 13] = [
+const PAGE: [(&str, &str, &str); 14] = [
     ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
     ("/page.js", SCRIPT, include_str!("live/page.js")),
@@ -44,6 +44,7 @@ const PAGE: [(&str, &str, &str); 13] = [
     ("/page/frames.js", SCRIPT, include_str!("live/page/frames.js")),
     ("/page/paint.js", SCRIPT, include_str!("live/page/paint.js")),
     ("/page/painters.js", SCRIPT, include_str!("live/page/painters.js")),
+    ("/page/scan.js", SCRIPT, include_str!("live/page/scan.js")),
     ("/page/points.js", SCRIPT, include_str!("live/page/points.js")),
     ("/page/space.js", SCRIPT, include_str!("live/page/space.js")),
     ("/page/state.js", SCRIPT, include_str!("live/page/state.js")),

@@ -9,6 +9,7 @@
 //! The event loop has a thread of its own, which [`Window::run`] waits for. If the display is lost, that
 //! thread is given up, because each further call of Xlib on it could end the process.
 
+mod above;
 mod app;
 mod bar;
 mod event_loop;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
+use super::above;
 use super::help::Sheet;
 use super::histogram::{self, Histogram};
 use super::options::{Timing, View};
@@ -18,6 +19,7 @@ use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
+use stereod_core::obstacles::Obstacles;
 use stereod_io::sink::colour::{ColourMap, legend_label};
 
 /// State of the buttons.
@@ -40,6 +42,8 @@ pub struct OverlayContent {
     pub status: Option<Arc<RunStatus>>,
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
+    /// What was found in the pair, if the run looks for it.
+    pub obstacles: Option<Obstacles>,
     pub legend: Option<Legend>,
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
@@ -141,6 +145,9 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     }
     for histogram in content.histograms.iter().flatten() {
         corner.min.y = histogram.paint(painter, corner) + MARGIN;
+    }
+    if let Some(obstacles) = &content.obstacles {
+        above::paint(painter, area, obstacles);
     }
     banners(painter, area, content);
     if let Some(sheet) = &content.sheet {

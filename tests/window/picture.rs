@@ -180,6 +180,7 @@ fn full_status() -> RunStatus {
 fn full_overlay() -> OverlayContent {
     OverlayContent {
         temporal: None,
+        obstacles: None,
         rates: Rates {
             timing: Timing::Latency,
             frames_per_second: Some(29.97),

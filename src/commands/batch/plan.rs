@@ -240,7 +240,7 @@ pub fn settings_of(
     topics: &[Option<String>; 2],
 ) -> Result<BTreeMap<String, Value>, Error> {
     let mut settings = BTreeMap::new();
-    for section in ["matching", "source", "calibration", "output", "colour"] {
+    for section in ["matching", "source", "calibration", "mount", "obstacles", "output", "colour"] {
         let Some(values) = loaded.values().get(section).and_then(toml::Value::as_table) else {
             continue;
         };

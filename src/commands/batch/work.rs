@@ -289,9 +289,18 @@ impl Work<'_> {
     /// Returns the settings of a piece with outputs in `folder`; `None`: without outputs.
     fn settings(&self, folder: Option<&Path>) -> Result<String> {
         let mut all = toml::Table::new();
-        for section in
-            ["matching", "source", "calibration", "output", "colour", "engine", "queue", "log"]
-        {
+        for section in [
+            "matching",
+            "source",
+            "calibration",
+            "mount",
+            "obstacles",
+            "output",
+            "colour",
+            "engine",
+            "queue",
+            "log",
+        ] {
             let mut values = self.loaded.values()[section].as_table().cloned().unwrap_or_default();
             for (key, value) in &mut values {
                 match (section, key.as_str()) {
@@ -312,8 +321,7 @@ impl Work<'_> {
                     }
                 }
                 let mut outputs = self.plan.outputs();
-                let output =
-                    outputs.find(|(_, output, _)| section == "output" && output.name() == key);
+                let output = outputs.find(|(_, output, _)| output.key() == (section, key));
                 if let Some((folder, (_, _, path))) = folder.zip(output) {
                     *value = text_of(folder.join(path).as_os_str()).into();
                 }

@@ -1,6 +1,6 @@
 //! Frames as messages: a header, the left picture as JPEG, and the numbers.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hyper::body::Bytes;
@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Newest, ServerClock};
 use stereod_core::frame::StereoGeometry;
 use stereod_io::sink::messages::{jpeg, sampled};
+use stereod_obstacles::lines;
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
 /// four bytes, the header as JSON, the left image, the compressed disparity and confidence, and the right image if it
@@ -54,6 +55,10 @@ pub(super) fn message(
         "latency_ms": frame.latency().as_secs_f64() * 1000.0,
         "sent": clock.unix_ms(Instant::now()),
         "geometry": frame.geometry.map(geometry),
+        "obstacles": frame.obstacles.as_ref().map(|found| {
+            let captured = Duration::from_secs_f64(clock.unix_ms(frame.pair.arrived) / 1000.0);
+            lines::to_json(found, frame.pair.sequence, captured, frame.latency())
+        }),
     });
     let header = header.to_string();
     let length = u32::try_from(header.len()).context("a header of a frame")?;
@@ -98,7 +103,7 @@ fn geometry(of: StereoGeometry) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
     use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};

@@ -12,7 +12,7 @@ use stereod_core::obstacles::Mount;
 use stereod_core::reading;
 use stereod_core::settings::row::Integer::U64;
 use stereod_core::settings::row::Plain::{Real, Switch, Text, Whole};
-use stereod_core::settings::row::{Kind, OUTPUT, Row, any};
+use stereod_core::settings::row::{InBatch, Kind, OUTPUT, Row, any};
 use stereod_obstacles::scan::Rules;
 use stereod_obstacles::zones::{self, ZoneRule};
 
@@ -115,6 +115,7 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
         .flag(OUTPUT, "--obstacles", "FILE|-|udp://HOST:PORT")
         .help("Write the obstacles of each pair as a line of JSON: to a file, a pipe, standard output, or by UDP."),
     Row::text("mavlink", "", any)
+        .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--mavlink", "udp://HOST:PORT|serial:///dev/TTY?baud=N")
         .help("Send obstacles to ArduPilot or PX4 by MAVLink.")
         .more("Rigs with the same address are merged into one message."),
@@ -125,6 +126,7 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
     Row::new("mavlink_sensor", Switch(false), Kind::Switch)
         .help("Send DISTANCE_SENSOR as well: the nearest obstacle ahead."),
     Row::text("mqtt", "", any)
+        .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--mqtt", "mqtt://HOST[:PORT]")
         .help("Tell zones and the nearest obstacle to an MQTT broker; mqtts:// encrypts.")
         .more("User and password: the variables STEREOD_MQTT_USER and STEREOD_MQTT_PASSWORD."),
@@ -135,9 +137,11 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
     Row::text("mqtt_discovery", "homeassistant", any)
         .help("Prefix of the topics by which Home Assistant finds the sensors; \"\": none."),
     Row::path("zones")
+        .in_batch(InBatch::Kept)
         .flag(OUTPUT, "--zones", "FILE.toml")
         .help("File of the zones to watch, `[[zone]]` each (docs/obstacles.md)."),
     Row::text("boxes", "", any)
+        .in_batch(InBatch::Reset)
         .help("Boxes of a detector whose distances are wanted: udp://127.0.0.1:PORT, a message of JSON each, or `stdin`."),
     Row::real("bin_deg", Real(1.0), [0.2, 30.0])
         .help("Width of a direction of the scan in degrees."),

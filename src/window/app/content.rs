@@ -45,6 +45,7 @@ impl App {
             picture: self.frame.as_ref().map(|frame| size(frame)),
             status: self.status.clone(),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
+            obstacles: self.frame.as_ref().and_then(|frame| frame.obstacles.clone()),
             legend: in_colours.then_some(legend),
             timeline: self.timeline(),
             hover: self.hover(),
@@ -52,11 +53,7 @@ impl App {
             scale: scale.or(magnified),
             bar: Bar {
                 view: self.view,
-                records: self
-                    .shell
-                    .options
-                    .records
-                    .then(|| !self.control.suspend_recording.is_set()),
+                records: self.records(),
                 is_measuring: self.measured.is_some(),
                 depth_colours: self.depth_colours,
             },
@@ -73,6 +70,11 @@ impl App {
             notice: message(false),
             sheet: self.sheet.clone(),
         }
+    }
+
+    /// Reports whether frames are written to files now; `None` if the run writes none.
+    fn records(&self) -> Option<bool> {
+        self.shell.options.records.then(|| !self.control.suspend_recording.is_set())
     }
 
     fn hover(&self) -> Option<Hover> {

@@ -2,6 +2,7 @@
 import { canvas, complain, note, OLD_MS, send, setDownloads, state } from "./state.js";
 import { paintNow, setColours, showLegend, showReadout } from "./paint.js";
 import { resetCamera } from "./points.js";
+import { drawScan } from "./scan.js";
 
 // Decodes one frame at a time, the newest one; skipped ones are acknowledged with it.
 export const queue = [];
@@ -103,6 +104,7 @@ function drawn(header) {
     setDownloads();
     showLegend();
   }
+  drawScan(header);
   canvas.dataset.seq = header.seq;
   showReadout();
 }
