@@ -81,7 +81,7 @@ case " $* " in *" -p "* | *" --package "* | *" --features "*) everything=() ;; e
 # Runs all of Cargo's tests and keeps their output to count them. The output of failing tests is shown,
 # and notes on skipped tests go into the summary.
 tests() {
-    STEREOD_TEST_PYTHON=$(realpath -m "${CARGO_TARGET_DIR:-target}/browser-tools/bin/python")
+    STEREOD_TEST_PYTHON=$(realpath -ms "${CARGO_TARGET_DIR:-target}/browser-tools/bin/python")
     export STEREOD_TEST_PYTHON
     if [[ " $* " != *" -- "* ]]; then set -- "$@" --; fi
     cargo test --locked --no-fail-fast "${everything[@]}" "$@" --show-output 2>&1 | tee "$scratch/tests" |

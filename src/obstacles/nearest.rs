@@ -9,9 +9,9 @@ pub const PER_PX: usize = stereod_core::frame::SUBPIXEL as usize;
 /// straight ahead. Its noise is nearly the same at all distances, which is why rays agree within a window of these.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    counts: Vec<u16>,
-    /// Sum of the heights in centimetres and number of rays, by whole pixels of disparity.
-    heights: Vec<(i64, u32)>,
+    counts: Vec<u32>,
+    /// Sum of what the rays rise by metre of horizontal distance, by whole pixels of disparity.
+    rises: Vec<f32>,
 }
 
 /// How rays become a [`Nearest`].
@@ -29,8 +29,8 @@ impl Cells {
     pub fn clear(&mut self, cells: usize) {
         self.counts.clear();
         self.counts.resize(cells, 0);
-        self.heights.clear();
-        self.heights.resize(cells / PER_PX + 1, (0, 0));
+        self.rises.clear();
+        self.rises.resize(cells / PER_PX + 1, 0.0);
     }
 
     pub fn len(&self) -> usize {
@@ -41,34 +41,29 @@ impl Cells {
         self.counts.is_empty()
     }
 
+    /// Adds a ray that stands for `weight` rays and rises so much by metre of horizontal distance.
     #[inline]
-    pub fn add(&mut self, cell: u16, height_cm: i16) {
-        let count = &mut self.counts[usize::from(cell)];
-        *count = count.saturating_add(1);
-        let height = &mut self.heights[usize::from(cell) / PER_PX];
-        *height = (height.0 + i64::from(height_cm), height.1 + 1);
+    pub fn add(&mut self, cell: usize, weight: u32, rise: f32) {
+        self.counts[cell] += weight;
+        self.rises[cell / PER_PX] += weight as f32 * rise;
     }
 
     /// Returns the nearest group of rays that agree within 1 px; `place` gives the position at a horizontal distance and
-    /// a height in metres.
+    /// what the rays rise by metre of it.
     pub fn nearest(&self, of: &Extent, place: impl Fn(f64, f64) -> [f64; 3]) -> Option<Nearest> {
         let (first, last) = self.group(of)?;
         let group = &self.counts[last..=first];
-        let pixels: u32 = group.iter().map(|&count| u32::from(count)).sum();
+        let pixels: u32 = group.iter().sum();
         let distance = |share: f64| of.scale * PER_PX as f64 / self.quantile((first, last), share);
         let (distance_m, nearest_m) = (distance(0.5), distance(0.05));
         // The middle half of the rays, as a normal distribution has it.
         let sigma_m = (distance(0.75) - distance(0.25)) / 1.349;
-        let heights = &self.heights[last / PER_PX..=first / PER_PX];
-        let (sum, rays) = heights.iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-        let height = sum as f64 / 100.0 / f64::from(rays.max(1));
-        Some(Nearest {
-            distance_m,
-            nearest_m,
-            sigma_m,
-            position_m: place(distance_m, height),
-            pixels,
-        })
+        let (begin, end) = (last / PER_PX, first / PER_PX + 1);
+        let rise: f32 = self.rises[begin..end].iter().sum();
+        let all = &self.counts[begin * PER_PX..(end * PER_PX).min(self.counts.len())];
+        let rise = f64::from(rise) / f64::from(all.iter().sum::<u32>().max(1));
+        let position_m = place(distance_m, rise);
+        Some(Nearest { distance_m, nearest_m, sigma_m, position_m, pixels })
     }
 
     /// Returns the nearest and the farthest cell of the group.
@@ -76,9 +71,9 @@ impl Cells {
         let mut sum = 0;
         let mut first = None;
         for cell in (0..self.counts.len()).rev() {
-            sum += u32::from(self.counts[cell]);
+            sum += self.counts[cell];
             if let Some(&left) = self.counts.get(cell + PER_PX) {
-                sum -= u32::from(left);
+                sum -= left;
             }
             if sum >= of.pixels {
                 first = Some(cell);
@@ -93,7 +88,7 @@ impl Cells {
         let mut end = (begin + 1).saturating_sub(PER_PX);
         while of.grows && end > 0 {
             let next = end.saturating_sub(PER_PX);
-            let more: u32 = self.counts[next..end].iter().map(|&count| u32::from(count)).sum();
+            let more: u32 = self.counts[next..end].iter().sum();
             if more < of.pixels.div_ceil(4) {
                 break;
             }

@@ -15,14 +15,18 @@ use stereod_core::obstacles::{Bin, Mount, Scan};
 use crate::nearest::{Cells, Extent, PER_PX};
 
 /// Code of a ray that is unknown, or sees through; others are the cell of a blocked one.
-const NOT_KNOWN: u16 = u16::MAX;
-const THROUGH: u16 = u16::MAX - 1;
+const NOT_KNOWN: u32 = u32::MAX;
+const THROUGH: u32 = u32::MAX - 1;
 
 /// Rays that point less ahead than this are in no bin: their direction hardly has a horizontal part.
 const AHEAD: f64 = 0.05;
 
 /// The window that looks for holes is this many times as large as the smallest obstacle.
 const WINDOW: u32 = 5;
+
+/// Of larger images only every second, third ... row and column is looked at, such that about this many rays remain: those
+/// of 640x480. Each counts for those that it stands for.
+const RAYS: usize = 640 * 480;
 
 /// What counts as an obstacle.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,10 +63,13 @@ pub struct NotAhead(pub f64, pub f64);
 pub struct Scanner {
     rules: Rules,
     cells: Vec<Cells>,
-    /// Codes and heights in centimetres of a row.
-    codes: Vec<u16>,
-    heights: Vec<i16>,
+    /// Codes of the rays of a row.
+    codes: Vec<u32>,
+    /// Every such row and column is looked at.
+    step: usize,
     holes: Vec<Holes>,
+    /// Sine and cosine of the bins' edges, from the leftmost one on.
+    turns: Vec<(f64, f64)>,
     /// Left edge of each bin in the row, in pixels, from the leftmost bin on, and the end of the last.
     edges: Vec<usize>,
 }
@@ -156,8 +163,8 @@ impl Scanner {
         if roll.abs() > 60.0 || pitch.abs() > 60.0 {
             return Err(NotAhead(pitch, roll));
         }
-        let (cells, codes, heights) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { rules, cells, codes, heights, holes: Vec::new(), edges: Vec::new() })
+        let (cells, codes, holes, edges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { rules, cells, codes, step: 1, holes, turns: Vec::new(), edges })
     }
 
     /// Returns the scan of a pair whose cameras are known.
@@ -176,10 +183,14 @@ impl Scanner {
         self.cells.iter_mut().for_each(|bin| bin.clear(2 * cells));
         self.holes.resize_with(bins, Holes::default);
         self.holes.iter_mut().for_each(Holes::clear);
-        (self.codes, self.heights) = (vec![0; width], vec![0; width]);
-        for y in 0..height {
+        self.step = ((width * height) as f64 / RAYS as f64).sqrt().round().max(1.0) as usize;
+        self.codes.resize(width.div_ceil(self.step), 0);
+        let edge = |edge: usize| scan.first_deg + scan.bin_deg * edge as f64;
+        self.turns.clear();
+        self.turns.extend((0..=bins).rev().map(|bin| edge(bin).to_radians().sin_cos()));
+        for y in (self.step / 2..height).step_by(self.step) {
             let row = rays.row(y);
-            self.find_edges(&rays, &scan, y, width);
+            self.find_edges(&rays, y, width);
             let values = &map.values()[y * width..][..width];
             let sure = matched.confidence.as_ref().map(|it| &it.pixels()[y * width..][..width]);
             self.classify(values, sure, &row, &rays);
@@ -188,9 +199,9 @@ impl Scanner {
         let extent = Extent { scale: rays.scale(), pixels: self.rules.pixels, grows: false };
         for bin in 0..bins {
             let angle = scan.direction_deg(bin).to_radians();
-            let nearest = self.cells[bin].nearest(&extent, |distance, up| {
-                let [x, y, _] = rays.origin_m;
-                [x + distance * angle.cos(), y + distance * angle.sin(), up]
+            let nearest = self.cells[bin].nearest(&extent, |distance, rise| {
+                let [x, y, z] = rays.origin_m;
+                [x + distance * angle.cos(), y + distance * angle.sin(), z + distance * rise]
             });
             let holes = &self.holes[bin];
             scan.bins[bin] = match nearest {
@@ -224,13 +235,12 @@ impl Scanner {
     }
 
     /// Finds the columns between which a row's rays are in each bin.
-    fn find_edges(&mut self, rays: &Rays, scan: &Scan, y: usize, width: usize) {
+    fn find_edges(&mut self, rays: &Rays, y: usize, width: usize) {
         let [start, step] = [0.0, 1.0].map(|x| rays.direction(x, y as f64));
         let change = [step[0] - start[0], step[1] - start[1]];
         self.edges.clear();
         let mut least = 0;
-        for edge in (0..=scan.bins.len()).rev() {
-            let (sin, cos) = (scan.first_deg + scan.bin_deg * edge as f64).to_radians().sin_cos();
+        for &(sin, cos) in &self.turns {
             // Where the ray is parallel to the edge's direction, and ahead of it.
             let slope = change[1] * cos - change[0] * sin;
             let x = (start[0] * sin - start[1] * cos) / slope;
@@ -242,46 +252,36 @@ impl Scanner {
         }
     }
 
-    /// Writes the code and the height of each ray of a row.
+    /// Writes the code of each ray of a row.
     fn classify(&mut self, values: &[i16], sure: Option<&[u8]>, row: &RowRays, rays: &Rays) {
         let Rules { band_m, slope_deg, far_m, confidence, .. } = self.rules;
-        let slope = slope_deg.to_radians().tan() as f32;
         let [low, high] = band_m.map(|height| (height - rays.origin_m[2]) as f32);
-        let (origin, far) = (rays.origin_m[2] as f32, far_m as f32);
+        let (slope, far) = (slope_deg.to_radians().tan() as f32, far_m as f32);
         let (scale, infinity) = (rays.scale() as f32, rays.at_infinity_px() as f32);
         let last = self.cells.first().map_or(0, |cells| cells.len().saturating_sub(1)) as f32;
-        let out = self.codes.iter_mut().zip(&mut self.heights);
-        let ray = |(x, (&value, (code, height))): (usize, (&i16, (&mut u16, &mut i16))),
-                   known: bool| {
-            let x = x as f32;
+        let step = self.step;
+        let code = |place: usize, value: i16, is_sure: bool| {
+            let x = (place * step) as f32;
             let [ahead, left, up] =
                 [row.ahead, row.left, row.up].map(|[start, step]| start + step * x);
             let flat = (ahead * ahead + left * left).sqrt();
             let parallax = f32::from(value) * (1.0 / PER_PX as f32) - infinity;
-            let depth = scale / parallax;
-            let rise = depth * up;
-            let away = depth * flat;
-            let is_blocked =
-                (parallax > 0.0) & (rise >= low + slope * away) & (rise <= high) & (away <= far);
-            let cell = (parallax * PER_PX as f32 / flat + 0.5).min(last);
-            *height = ((origin + rise) * 100.0) as i16;
-            *code = match (known, is_blocked) {
-                (false, _) => NOT_KNOWN,
-                (true, false) => THROUGH,
-                // The cell is a number from 0 to `last`.
-                (true, true) => cell as u16,
-            };
+            // Heights and distances times the parallax, which needs no division: a ray at infinity is not blocked.
+            let is_blocked = (parallax > 0.0)
+                & (scale * up >= low * parallax + slope * scale * flat)
+                & (scale * up <= high * parallax)
+                & (scale * flat <= far * parallax);
+            // A number from 0 to `last`.
+            let cell = (parallax * PER_PX as f32 / flat + 0.5).clamp(0.0, last) as u32;
+            let known = if is_blocked { cell } else { THROUGH };
+            if (value != INVALID) & is_sure { known } else { NOT_KNOWN }
         };
-        let pixels = values.iter().zip(out).enumerate();
+        let sampled = self.codes.iter_mut().zip(values.iter().step_by(step)).enumerate();
         match sure {
-            Some(sure) => pixels.zip(sure).for_each(|(at, &sure)| {
-                let known = (*at.1.0 != INVALID) & (sure >= confidence);
-                ray(at, known);
-            }),
-            None => pixels.for_each(|at| {
-                let known = *at.1.0 != INVALID;
-                ray(at, known);
-            }),
+            Some(sure) => sampled.zip(sure.iter().step_by(step)).for_each(
+                |((place, (out, &value)), &sure)| *out = code(place, value, sure >= confidence),
+            ),
+            None => sampled.for_each(|(place, (out, &value))| *out = code(place, value, true)),
         }
     }
 
@@ -291,21 +291,23 @@ impl Scanner {
         let slope = slope_deg.to_radians().tan();
         let bins = scan.bins.len();
         for (place, edges) in self.edges.windows(2).enumerate() {
-            let (begin, end) = (edges[0], edges[1]);
+            let [begin, end] = [edges[0], edges[1]].map(|edge| edge.div_ceil(self.step));
             if begin == end {
                 continue;
             }
             let bin = bins - 1 - place;
+            let middle = ((begin + end - 1) * self.step) as f64 / 2.0;
+            let [ahead, left, up] = rays.direction(middle, y as f64);
+            let (weight, rise) = ((self.step * self.step) as u32, up / ahead.hypot(left));
             let cells = &mut self.cells[bin];
             let mut through = 0;
-            for (&code, &height) in self.codes[begin..end].iter().zip(&self.heights[begin..end]) {
+            for &code in &self.codes[begin..end] {
                 if code < THROUGH {
-                    cells.add(code, height);
+                    cells.add(code as usize, weight, rise as f32);
                 }
                 through += u32::from(code == THROUGH);
             }
-            let [ahead, left, up] = rays.direction((begin + end - 1) as f64 / 2.0, y as f64);
-            let rise = up / ahead.hypot(left);
+            through *= weight;
             if rise > 0.0 && !overhangs {
                 continue;
             }
@@ -315,7 +317,7 @@ impl Scanner {
                 [scan.near_m, scan.far_m].map(|distance| band_m[0] + slope * distance);
             // Rays that are outside the band all the way say nothing of it.
             if near.min(far) <= band_m[1] && (near >= low_near || far >= low_far) {
-                let all = (end - begin) as u32;
+                let all = (end - begin) as u32 * weight;
                 self.holes[bin].add([all, all - through], pixels);
             }
             if (low_far..=band_m[1]).contains(&far) {

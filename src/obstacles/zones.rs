@@ -308,7 +308,7 @@ impl Watch {
                     let cell = parallax * PER_PX as f64 / direction[0].hypot(direction[1]) + 0.5;
                     let cell = (cell as usize).min(self.cells.len() - 1) as u16;
                     let point = std::array::from_fn(|i| rays.origin_m[i] + depth * direction[i]);
-                    (0..weight).for_each(|_| self.cells.add(cell, (point[2] * 100.0) as i16));
+                    self.cells.add(usize::from(cell), weight, 0.0);
                     self.points.push((cell, point.map(|value: f64| value as f32)));
                 }
             }

@@ -162,6 +162,7 @@ fn shared(address: &str, settings: mavlink::Settings) -> Result<Arc<Link>> {
 }
 
 /// Hands each pair's obstacles to a link, which has a thread of its own.
+#[cfg_attr(not(any(feature = "mavlink", feature = "mqtt")), allow(dead_code))]
 struct LinkSink<L, S> {
     name: &'static str,
     clock: Option<CaptureClock>,
