@@ -1,6 +1,6 @@
 //! `stereod obstacles`: what one pair shows, in words.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -42,8 +42,9 @@ pub fn run(args: ObstaclesArgs) -> Result<(), Error> {
         obstacles::draw(path, &matched, &found)?;
     }
     if args.json {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        return print(format!("{:#}\n", lines::to_json(&found, 0, now, Duration::ZERO)));
+        // Pictures tell no time of capture.
+        let json = lines::to_json(&found, 0, Duration::ZERO, Duration::ZERO);
+        return print(format!("{json:#}\n"));
     }
     print(told(&found))
 }

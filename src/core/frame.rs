@@ -456,7 +456,7 @@ pub struct Matched {
     pub temporal: Option<TemporalReport>,
     /// Geometry of the cameras, if known.
     pub geometry: Option<StereoGeometry>,
-    /// What a run finds in the disparity, if the settings ask for it.
+    /// Obstacles in the disparity, if the settings ask for them.
     pub obstacles: Option<Obstacles>,
     /// Start of matching.
     pub submitted: Instant,

@@ -10,7 +10,7 @@ pub mod lines;
 pub mod mavlink;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
-pub mod nearest;
+mod nearest;
 pub mod scan;
 pub mod words;
 #[cfg(test)]

@@ -37,10 +37,6 @@ impl Cells {
         self.counts.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
-    }
-
     /// Adds a ray that stands for `weight` rays and rises so much by metre of horizontal distance.
     #[inline]
     pub fn add(&mut self, cell: usize, weight: u32, rise: f32) {
@@ -67,7 +63,7 @@ impl Cells {
     }
 
     /// Returns the nearest and the farthest cell of the group.
-    pub(crate) fn group(&self, of: &Extent) -> Option<(usize, usize)> {
+    pub fn group(&self, of: &Extent) -> Option<(usize, usize)> {
         let mut sum = 0;
         let mut first = None;
         for cell in (0..self.counts.len()).rev() {

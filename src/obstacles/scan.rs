@@ -85,10 +85,10 @@ pub struct Rays {
 
 /// Direction of the rays of a row as linear functions of the column: value at column 0, and change a column.
 #[derive(Clone, Copy, Debug)]
-pub struct RowRays {
-    pub ahead: [f32; 2],
-    pub left: [f32; 2],
-    pub up: [f32; 2],
+struct RowRays {
+    ahead: [f32; 2],
+    left: [f32; 2],
+    up: [f32; 2],
 }
 
 impl Rays {
@@ -103,7 +103,7 @@ impl Rays {
         self.turn.map(|row| row.iter().zip(optical).map(|(a, b)| a * b).sum())
     }
 
-    pub fn row(&self, y: usize) -> RowRays {
+    fn row(&self, y: usize) -> RowRays {
         let start = self.direction(0.0, y as f64);
         let [ahead, left, up] = std::array::from_fn(|axis| {
             [start[axis] as f32, (self.turn[axis][0] / self.geometry.focal_px) as f32]

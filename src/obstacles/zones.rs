@@ -227,8 +227,7 @@ impl Watch {
         let mut zones = Vec::with_capacity(rules.len());
         for (place, rule) in rules.iter().enumerate() {
             let wider = if self.memory[place].said == Some(true) { WIDER } else { 1.0 };
-            let corners = rule.image.clone();
-            let counts = self.gather(matched, &rays, &corners, |direction| {
+            let counts = self.gather(matched, &rays, &rule.image, |direction| {
                 rule.span(rays.origin_m, direction, wider)
             });
             let nearest = self.nearest(&rays, self.pixels, false);

@@ -18,7 +18,7 @@ use super::open::{engine, obstacles, outputs, source};
 use super::report::{Watch, report};
 use crate::cli::RunArgs;
 use crate::observe::told::Warnings;
-use crate::pipeline::{self, EngineSwap, Find, PipelineConfig, Running};
+use crate::pipeline::{self, EngineSwap, PipelineConfig, Running};
 use crate::run::prepare::fit;
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::{Error, heed, load, signals};
@@ -88,10 +88,7 @@ impl Session {
             args,
         };
         let mut links = Links::open(&loaded, &run)?;
-        let finder = obstacles::finder(&loaded, &run, links.boxes.take())?;
-        let find = finder.map(|mut finder| -> Find {
-            Box::new(move |matched| matched.obstacles = finder.find(matched))
-        });
+        let find = obstacles::finder(&loaded, &run, links.boxes.take())?;
         let mut sinks = outputs::open(&run, &loaded)?;
         obstacles::add(&mut sinks, &loaded, &run)?;
         sinks.extend(links.into_sinks());

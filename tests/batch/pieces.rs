@@ -212,4 +212,9 @@ fn every_output_of_a_piece_is_counted_under_the_name_that_it_gets() {
         assert!(name.contains(&place), "{name} is not in {place}");
     }
     ends(&mut stereod(here, &["batch", "verify", out]), 0);
+    ends(&mut stereod(here, &["batch", "merge", out, "-o", "merged"]), 0);
+    let lines = fs::read_to_string(here.join("merged/a/obstacles.ndjson")).unwrap();
+    let pairs =
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["pair"].clone());
+    assert_eq!(pairs.collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
 }

@@ -70,10 +70,13 @@ fn lines_go_by_udp_and_to_standard_output() {
 fn what_cannot_be_is_refused_with_the_cure() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("z.toml"), "[[zone]]\nname = \"gate\"\n").unwrap();
+    let zone = "[[zone]]\nname = \"a\"\nimage = [[0, 0], [1, 0], [1, 1]]\n";
+    std::fs::write(folder.path().join("ok.toml"), zone).unwrap();
     for (more, word) in [
         ([&CAMERAS[..], &["--zones", "z.toml"]].concat(), "zone \"gate\": give either `image`"),
         ([&CAMERAS[..], &["--zones", "none.toml"]].concat(), "none.toml"),
         ([&CAMERAS[..], &["--mavlink", "14550"]].concat(), "udp://"),
+        ([&CAMERAS[..], &["--zones", "ok.toml", "--obstacles", "ok.toml"]].concat(), "ok.toml"),
         ([&CAMERAS[..], &["--obstacles", "-", "--stats", "-"]].concat(), "standard output"),
         ([&CAMERAS[..], &["--mqtt", "http://a"]].concat(), "mqtt://"),
         ([&CAMERAS[..], &["--obstacles", "udp://nowhere"]].concat(), "udp://nowhere"),
@@ -86,6 +89,7 @@ fn what_cannot_be_is_refused_with_the_cure() {
         let (status, _, stderr) = run(folder.path(), &demo(&more));
         assert!([1, 2].contains(&status) && stderr.contains(word), "{more:?}: {status}: {stderr}");
     }
+    assert_eq!(std::fs::read_to_string(folder.path().join("ok.toml")).unwrap(), zone);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::outputs::Kind;
 use crate::run::prepare::loading::Inputs;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::{explain, extension, write_whole};
+use stereod_io::sink::lines::join_lines;
 use stereod_io::sink::mcap::{self, join_files};
 use stereod_io::sink::video::join_recordings;
 
@@ -41,6 +42,7 @@ pub fn run(folder: &Path, to: &Path) -> Result<(), Error> {
     let output = match &*extension(to) {
         "mkv" => Some("record"),
         "mcap" => Some("mcap"),
+        "ndjson" => Some("obstacles"),
         _ => None,
     };
     if let Some(output) = output {
@@ -121,7 +123,10 @@ fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Re
     match kind {
         Kind::Recording(_) if mcap::is_name(to) => join_files(&files, to).map(drop),
         Kind::Recording(_) => {
-            let frames = join_recordings(&files, to)?;
+            let frames = match &*extension(to) {
+                "ndjson" => join_lines(&files, to)?,
+                _ => join_recordings(&files, to)?,
+            };
             ensure!(frames == pairs, "{} has {frames} frames of {pairs} pairs", to.display());
             Ok(())
         }

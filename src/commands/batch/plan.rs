@@ -254,15 +254,17 @@ pub fn settings_of(
     // Otherwise the colours of a preview would restart with each piece.
     settings.insert("colour.range".into(), "fixed".into());
     let calibration = &loaded.settings.calibration;
+    let mut files: Vec<PathBuf> = loaded.settings.obstacles.inputs().collect();
     for list in [&calibration.file, &calibration.align] {
         if list.is_empty() {
             continue;
         }
-        for path in file_list(list)? {
-            let (hash, _) =
-                identity::of_file(&path, u64::MAX).context("cannot read the calibration")?;
-            settings.insert(format!("content of {}", path.display()), hash.into());
-        }
+        files.extend(file_list(list)?);
+    }
+    for path in files {
+        let name = || format!("cannot read {}", path.display());
+        let (hash, _) = identity::of_file(&path, u64::MAX).with_context(name)?;
+        settings.insert(format!("content of {}", path.display()), hash.into());
     }
     for (view, topic) in ["left", "right"].into_iter().zip(topics) {
         settings.extend(

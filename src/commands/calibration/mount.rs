@@ -98,7 +98,7 @@ impl Search {
     }
 }
 
-/// What the pairs show.
+/// Grounds that the pairs show.
 #[derive(Default)]
 struct Seen {
     found: Vec<Ground>,

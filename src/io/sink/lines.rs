@@ -1,6 +1,8 @@
 //! A line of text for each pair, in one file or in segments.
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +11,7 @@ use anyhow::Result;
 use super::output::{Container, Output};
 use super::segments::Place;
 use super::{Sink, StreamInfo, messages};
+use stereod_core::files::explain;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::frame::Matched;
 
@@ -60,6 +63,23 @@ impl Container for LinesFile {
         }
         self.file.flush()
     }
+}
+
+/// Joins files of lines, in their order, into a new file. Returns the number of lines.
+pub fn join_lines(files: &[PathBuf], to: &Path) -> Result<u64> {
+    let mut joined = NewFile::create(to)?;
+    let mut lines = 0;
+    for path in files {
+        let file = File::open(path).map_err(|error| explain(path, &error))?;
+        for line in BufReader::new(file).split(b'\n') {
+            let mut line = line.map_err(|error| explain(path, &error))?;
+            line.push(b'\n');
+            joined.write_all(&line).map_err(|error| explain(to, &error))?;
+            lines += 1;
+        }
+    }
+    joined.put_in_place().map_err(|error| explain(to, &error))?;
+    Ok(lines)
 }
 
 /// Writes the lines. Each is in the file as soon as its pair is matched.

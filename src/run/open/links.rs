@@ -32,6 +32,19 @@ pub struct Links {
     pub boxes: Option<Boxes>,
 }
 
+/// Checks the addresses before anything is opened.
+pub fn check(settings: &Settings) -> Result<()> {
+    #[cfg(feature = "mavlink")]
+    if !settings.obstacles.mavlink.is_empty() {
+        settings.obstacles.mavlink.parse::<mavlink::Address>().context("--mavlink")?;
+    }
+    let boxes = &settings.obstacles.boxes;
+    if boxes.starts_with(FRIGATE) && settings.obstacles.mqtt.is_empty() {
+        bail!("Frigate's boxes come through its MQTT broker: give --mqtt mqtt://HOST as well");
+    }
+    Ok(())
+}
+
 impl Links {
     pub fn open(loaded: &Loaded, run: &Opened) -> Result<Self> {
         let (settings, clock) = (&loaded.settings, run.clock);
@@ -95,11 +108,6 @@ impl Links {
         let obstacles = &settings.obstacles;
         let frigate = obstacles.boxes.strip_prefix(FRIGATE).map(frigate).transpose()?;
         if obstacles.mqtt.is_empty() {
-            if frigate.is_some() {
-                bail!(
-                    "Frigate's boxes come through its MQTT broker: give --mqtt mqtt://HOST as well"
-                );
-            }
             return Ok(());
         }
         let has_boxes = frigate.is_some();

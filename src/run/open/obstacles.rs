@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::pipeline::Find;
 use crate::run::live::opened::Opened;
 use crate::settings::{Ground, Loaded, Settings};
 use stereod_core::files;
@@ -20,8 +21,8 @@ use stereod_obstacles::finder::{Boxes, Finder};
 use stereod_obstacles::ground::{Tracker, Tracking};
 use stereod_obstacles::{draw, lines, words};
 
-/// Returns what finds the obstacles; `None` if nobody asks for them.
-pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Option<Finder>> {
+/// Returns what finds the obstacles, and says in words what the first pair shows; `None` if nobody asks for them.
+pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Option<Find>> {
     let settings = &loaded.settings;
     if !settings.finds_obstacles() {
         return Ok(None);
@@ -29,7 +30,15 @@ pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Opt
     let geometry = run.rig.pairs.geometry.context(
         "obstacles need known cameras: give --calibration FILE, or --focal and --baseline",
     )?;
-    of_settings(settings, &geometry, boxes).map(Some)
+    let mut finder = of_settings(settings, &geometry, boxes)?;
+    let mut has_told = false;
+    Ok(Some(Box::new(move |matched| {
+        matched.obstacles = finder.find(matched);
+        if let (false, Some(obstacles)) = (has_told, &matched.obstacles) {
+            tracing::info!("obstacles: {}", words::in_words(obstacles));
+            has_told = true;
+        }
+    })))
 }
 
 /// Returns what finds obstacles by these settings.
@@ -70,7 +79,6 @@ pub fn add(sinks: &mut Vec<Box<dyn Sink>>, loaded: &Loaded, run: &Opened) -> Res
     if !settings.finds_obstacles() {
         return Ok(());
     }
-    sinks.push(Box::new(Teller::default()));
     let clock = run.clock;
     let to = match settings.obstacles.lines.as_str() {
         "-" => Some(To::Stdout),
@@ -135,33 +143,5 @@ impl Sink for Lines {
 
     fn losses(&self) -> Losses {
         Losses { failed: self.lost, ..Losses::default() }
-    }
-}
-
-/// Says in words what the first pair shows.
-#[derive(Default)]
-struct Teller {
-    has_told: bool,
-}
-
-impl Sink for Teller {
-    fn name(&self) -> &str {
-        "obstacles in words"
-    }
-
-    fn newest_only(&self) -> bool {
-        true
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        if let (false, Some(obstacles)) = (self.has_told, &frame.obstacles) {
-            tracing::info!("obstacles: {}", words::in_words(obstacles));
-            self.has_told = true;
-        }
-        Ok(())
     }
 }

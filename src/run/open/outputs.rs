@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::run::live::opened::Opened;
+use crate::run::open::links;
 use crate::run::{Error, inputs};
 use crate::settings::{Loaded, Settings};
 use stereod_calibration::format::file_list;
@@ -140,6 +141,8 @@ pub fn refuse_shared(rigs: &[Loaded], names: &[String]) -> Result<()> {
         }
         let stream = settings.output.stream();
         taken.extend(stream.map(|fragment| ("--stream", destination(fragment))));
+        let receiver = settings.obstacles.receiver();
+        taken.extend(receiver.map(|receiver| ("--obstacles", receiver.to_owned())));
         taken.extend(settings.ros2.namespace().map(|namespace| ("--ros2", namespace)));
         for (flag, place) in taken {
             if let Some(other) = places.insert((flag, place.clone()), name) {
@@ -337,6 +340,9 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
             "--align describes a third camera for --aligned, which is missing: give --aligned OUT.mkv as well",
         ));
     }
+    // Read again when they are used; a mistake is told before a camera is opened.
+    settings.obstacles.zones().map_err(Error::Usage)?;
+    links::check(settings).map_err(Error::Usage)?;
     let whitens = |temporal: Temporal| temporal.mode == TemporalMode::Whiten;
     if !settings.output.whitened.is_empty() && !loaded.params.temporal.is_some_and(whitens) {
         return Err(Error::usage(
@@ -405,6 +411,7 @@ mod tests {
             (to(5000), of_stream("x265enc  !  udpsink host=a  port=5000")),
             ("ros2.namespace=both".into(), "ros2.namespace=/both".into()),
             ("window.settings=a.toml".into(), "window.settings=a.toml".into()),
+            ("obstacles.lines=-".into(), "obstacles.lines=-".into()),
         ] {
             let error = refused(&first, &second).expect(&first);
             assert!(error.contains("front") && error.contains("rear"), "{error}");

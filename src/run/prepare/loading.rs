@@ -94,10 +94,11 @@ pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> In
     let lists = [&calibration.file, &calibration.align].into_iter().filter(|list| !list.is_empty());
     let calibrations = lists.flat_map(|list| file_list(list).unwrap_or_default());
     let configuration = loaded.files().iter().cloned();
-    Inputs::new(sources.into_iter().chain(calibrations).chain(configuration))
+    let obstacles = loaded.settings.obstacles.inputs();
+    Inputs::new(sources.into_iter().chain(calibrations).chain(configuration).chain(obstacles))
 }
 
-/// The files that a run reads: sources, calibrations, configuration.
+/// The files that a run reads: sources, calibrations, configuration, zones, certificates.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     files: HashMap<Identity, PathBuf>,

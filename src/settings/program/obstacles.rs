@@ -212,6 +212,21 @@ impl Obstacles {
         }
     }
 
+    /// Returns the files that are read.
+    pub fn inputs(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        [path_of(&self.zones), path_of(&self.mqtt_ca)].into_iter().flatten()
+    }
+
+    /// Returns the place where lines go that have no file, which only one rig can have.
+    pub fn receiver(&self) -> Option<&str> {
+        (!self.lines.is_empty() && self.file().is_none()).then_some(&*self.lines)
+    }
+
+    /// Reads the zones.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or describes no zones.
     pub fn zones(&self) -> anyhow::Result<Vec<ZoneRule>> {
         let Some(path) = path_of(&self.zones) else { return Ok(Vec::new()) };
         let name = || format!("the zones {}", path.display());
