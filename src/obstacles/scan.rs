@@ -4,7 +4,8 @@
 //! heights of the band and not beyond the far limit, the ray is *blocked*, else it sees *through*: it ends on the ground, above
 //! everything that matters, or far away. Other rays are *unknown*. A bin holds the rays of its directions over all rows.
 //!
-//! * The bin has an obstacle where enough blocked rays agree within 1 px of disparity (module `nearest`).
+//! * The bin has an obstacle where enough blocked rays agree within 1 px of disparity (module `nearest`), unless half of its
+//!   rays are unknown at the left edge of the image, where the right camera does not see what is near.
 //! * It is clear if no group of rays that could hide an obstacle fails to see through: in no window of adjacent rows, about
 //!   five times as large as the smallest obstacle, as many rays as that obstacle has are unknown or blocked.
 //! * Otherwise it is unknown.
@@ -20,6 +21,9 @@ const THROUGH: u32 = u32::MAX - 1;
 
 /// Rays that point less ahead than this are in no bin: their direction hardly has a horizontal part.
 const AHEAD: f64 = 0.05;
+
+/// 2^23: the last place of a number from here to twice as much is a whole one.
+const MANTISSA: f32 = 8_388_608.0;
 
 /// The window that looks for holes is this many times as large as the smallest obstacle.
 const WINDOW: u32 = 5;
@@ -63,7 +67,8 @@ pub struct NotAhead(pub f64, pub f64);
 pub struct Scanner {
     rules: Rules,
     cells: Vec<Cells>,
-    /// Codes of the rays of a row.
+    /// Disparities of the rays of a row, `INVALID` where they are not sure, and the rays' codes.
+    values: Vec<i16>,
     codes: Vec<u32>,
     /// Every such row and column is looked at.
     step: usize,
@@ -129,6 +134,8 @@ struct Holes {
     /// Rays and those that do not see through, in `rows`.
     sums: [u32; 2],
     found: bool,
+    /// Rays of all rows, and those that are unknown where the right camera does not see what is near.
+    blind: [u32; 2],
     /// Rays that see through at the far limit's height.
     far: u32,
 }
@@ -136,7 +143,7 @@ struct Holes {
 impl Holes {
     fn clear(&mut self) {
         self.rows.clear();
-        (self.sums, self.found, self.far) = ([0; 2], false, 0);
+        *self = Self { rows: std::mem::take(&mut self.rows), ..Self::default() };
     }
 
     /// Adds a row's rays and those among them that do not see through.
@@ -163,8 +170,16 @@ impl Scanner {
         if roll.abs() > 60.0 || pitch.abs() > 60.0 {
             return Err(NotAhead(pitch, roll));
         }
-        let (cells, codes, holes, edges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { rules, cells, codes, step: 1, holes, turns: Vec::new(), edges })
+        Ok(Self {
+            rules,
+            cells: Vec::new(),
+            values: Vec::new(),
+            codes: Vec::new(),
+            step: 1,
+            holes: Vec::new(),
+            turns: Vec::new(),
+            edges: Vec::new(),
+        })
     }
 
     /// Returns the scan of a pair whose cameras are known.
@@ -185,6 +200,7 @@ impl Scanner {
         self.holes.iter_mut().for_each(Holes::clear);
         self.step = ((width * height) as f64 / RAYS as f64).sqrt().round().max(1.0) as usize;
         self.codes.resize(width.div_ceil(self.step), 0);
+        let blind = (map.range().max().max(0) as usize).div_ceil(self.step);
         let edge = |edge: usize| scan.first_deg + scan.bin_deg * edge as f64;
         self.turns.clear();
         self.turns.extend((0..=bins).rev().map(|bin| edge(bin).to_radians().sin_cos()));
@@ -193,8 +209,9 @@ impl Scanner {
             self.find_edges(&rays, y, width);
             let values = &map.values()[y * width..][..width];
             let sure = matched.confidence.as_ref().map(|it| &it.pixels()[y * width..][..width]);
-            self.classify(values, sure, &row, &rays);
-            self.collect(&rays, &scan, y);
+            self.sample(values, sure);
+            self.classify(&row, &rays);
+            self.collect(&rays, &scan, y, blind);
         }
         let extent = Extent { scale: rays.scale(), pixels: self.rules.pixels, grows: false };
         for bin in 0..bins {
@@ -205,9 +222,11 @@ impl Scanner {
             });
             let holes = &self.holes[bin];
             scan.bins[bin] = match nearest {
-                Some(nearest) => Bin::Obstacle(nearest),
+                Some(nearest) if 2 * holes.blind[1] < holes.blind[0].max(1) => {
+                    Bin::Obstacle(nearest)
+                }
                 None if !holes.found && holes.far >= self.rules.pixels => Bin::Clear,
-                None => Bin::Unknown,
+                Some(_) | None => Bin::Unknown,
             };
         }
         scan
@@ -252,16 +271,32 @@ impl Scanner {
         }
     }
 
-    /// Writes the code of each ray of a row.
-    fn classify(&mut self, values: &[i16], sure: Option<&[u8]>, row: &RowRays, rays: &Rays) {
-        let Rules { band_m, slope_deg, far_m, confidence, .. } = self.rules;
+    /// Takes the rays of a row that are looked at.
+    fn sample(&mut self, values: &[i16], sure: Option<&[u8]>) {
+        let (step, least) = (self.step, self.rules.confidence);
+        self.values.clear();
+        let values = values.iter().step_by(step);
+        match sure {
+            Some(sure) => self.values.extend(
+                values
+                    .zip(sure.iter().step_by(step))
+                    .map(|(&value, &sure)| if sure >= least { value } else { INVALID }),
+            ),
+            None => self.values.extend(values),
+        }
+    }
+
+    /// Writes the code of each ray of a row. Its loop has no branches and no integers but of 32 bits, so it is compiled to
+    /// vectors.
+    fn classify(&mut self, row: &RowRays, rays: &Rays) {
+        let Rules { band_m, slope_deg, far_m, .. } = self.rules;
         let [low, high] = band_m.map(|height| (height - rays.origin_m[2]) as f32);
         let (slope, far) = (slope_deg.to_radians().tan() as f32, far_m as f32);
         let (scale, infinity) = (rays.scale() as f32, rays.at_infinity_px() as f32);
         let last = self.cells.first().map_or(0, |cells| cells.len().saturating_sub(1)) as f32;
-        let step = self.step;
-        let code = |place: usize, value: i16, is_sure: bool| {
-            let x = (place * step) as f32;
+        let step = self.step as f32;
+        for (place, (code, &value)) in self.codes.iter_mut().zip(&self.values).enumerate() {
+            let x = place as i32 as f32 * step;
             let [ahead, left, up] =
                 [row.ahead, row.left, row.up].map(|[start, step]| start + step * x);
             let flat = (ahead * ahead + left * left).sqrt();
@@ -271,22 +306,15 @@ impl Scanner {
                 & (scale * up >= low * parallax + slope * scale * flat)
                 & (scale * up <= high * parallax)
                 & (scale * flat <= far * parallax);
-            // A number from 0 to `last`.
-            let cell = (parallax * PER_PX as f32 / flat + 0.5).clamp(0.0, last) as u32;
-            let known = if is_blocked { cell } else { THROUGH };
-            if (value != INVALID) & is_sure { known } else { NOT_KNOWN }
-        };
-        let sampled = self.codes.iter_mut().zip(values.iter().step_by(step)).enumerate();
-        match sure {
-            Some(sure) => sampled.zip(sure.iter().step_by(step)).for_each(
-                |((place, (out, &value)), &sure)| *out = code(place, value, sure >= confidence),
-            ),
-            None => sampled.for_each(|(place, (out, &value))| *out = code(place, value, true)),
+            // A number from 0 to `last`, rounded as it becomes the mantissa.
+            let cell = (parallax * PER_PX as f32 / flat).max(0.0).min(last) + MANTISSA;
+            let known = if is_blocked { cell.to_bits() - MANTISSA.to_bits() } else { THROUGH };
+            *code = if value == INVALID { NOT_KNOWN } else { known };
         }
     }
 
-    /// Adds the rays of a row to their bins.
-    fn collect(&mut self, rays: &Rays, scan: &Scan, y: usize) {
+    /// Adds the rays of a row to their bins. Left of the place `blind` the right camera does not see what is near.
+    fn collect(&mut self, rays: &Rays, scan: &Scan, y: usize, blind: usize) {
         let Rules { band_m, slope_deg, overhangs, pixels, .. } = self.rules;
         let slope = slope_deg.to_radians().tan();
         let bins = scan.bins.len();
@@ -298,7 +326,8 @@ impl Scanner {
             let bin = bins - 1 - place;
             let middle = ((begin + end - 1) * self.step) as f64 / 2.0;
             let [ahead, left, up] = rays.direction(middle, y as f64);
-            let (weight, rise) = ((self.step * self.step) as u32, up / ahead.hypot(left));
+            let flat = (ahead * ahead + left * left).sqrt();
+            let (weight, rise) = ((self.step * self.step) as u32, up / flat);
             let cells = &mut self.cells[bin];
             let mut through = 0;
             for &code in &self.codes[begin..end] {
@@ -317,8 +346,13 @@ impl Scanner {
                 [scan.near_m, scan.far_m].map(|distance| band_m[0] + slope * distance);
             // Rays that are outside the band all the way say nothing of it.
             if near.min(far) <= band_m[1] && (near >= low_near || far >= low_far) {
+                let at_edge = &self.codes[begin.min(blind)..end.min(blind)];
+                let blind_here = at_edge.iter().filter(|&&code| code == NOT_KNOWN).count() as u32;
                 let all = (end - begin) as u32 * weight;
-                self.holes[bin].add([all, all - through], pixels);
+                let holes = &mut self.holes[bin];
+                holes.add([all, all - through], pixels);
+                holes.blind[0] += all;
+                holes.blind[1] += blind_here * weight;
             }
             if (low_far..=band_m[1]).contains(&far) {
                 self.holes[bin].far += through;
@@ -328,13 +362,16 @@ impl Scanner {
 }
 
 #[cfg(test)]
+mod scenes;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::world::{HEIGHT, World, forget, geometry, mount};
 
-    fn rules() -> Rules {
+    pub(super) fn rules() -> Rules {
         Rules {
             bin_deg: 2.0,
             field_deg: None,
@@ -352,11 +389,11 @@ mod tests {
     }
 
     /// The bin that holds this direction.
-    fn toward(scan: &Scan, degrees: f64) -> Bin {
+    pub(super) fn toward(scan: &Scan, degrees: f64) -> Bin {
         scan.bins[((degrees - scan.first_deg) / scan.bin_deg).floor() as usize]
     }
 
-    fn distance(bin: Bin) -> f64 {
+    pub(super) fn distance(bin: Bin) -> f64 {
         match bin {
             Bin::Obstacle(nearest) => nearest.distance_m,
             Bin::Clear | Bin::Unknown => panic!("{bin:?}"),
@@ -414,6 +451,21 @@ mod tests {
         forget(&mut matched, 0..320, 0..110);
         let found = distance(toward(&scan_of(&matched, &mount()), 0.5));
         assert!((found - 5.0).abs() < 0.1, "{found}");
+    }
+
+    #[test]
+    fn what_the_right_camera_cannot_see_is_not_taken_for_what_is_behind() {
+        let world = World { boxes: vec![WALL], has_ground: true, noise_px: 0.0 };
+        let mut matched = world.seen(&mount());
+        // The first 40 columns: a thing that is nearer than 1.25 m would be out of the right camera's view.
+        forget(&mut matched, 0..40, 0..150);
+        let scan = scan_of(&matched, &mount());
+        assert_eq!(toward(&scan, 30.0), Bin::Unknown);
+        assert!((distance(toward(&scan, 20.0)) - 5.3).abs() < 0.1);
+        // At the right edge it sees more than the left one.
+        let mut matched = world.seen(&mount());
+        forget(&mut matched, 280..320, 0..150);
+        assert!(distance(toward(&scan_of(&matched, &mount()), -30.0)) < 6.0);
     }
 
     #[test]
