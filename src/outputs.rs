@@ -103,7 +103,9 @@ pub static OUTPUTS: [Output; 11] = [
         flag: "--obstacles",
         path: |settings| settings.obstacles.file(),
         pieces: &[("obstacles", "obstacles.ndjson")],
-        kind: Kind::Recording(|place, to| boxed(LinesRecorder::create(place, &to.stream, to.line))),
+        kind: Kind::Recording(|place, to| {
+            boxed(LinesRecorder::create(place, &to.stream, to.line.clone()))
+        }),
     },
     Output {
         flag: "--preview",

@@ -4,6 +4,7 @@
 //! A message is encoded while its topic has a subscriber. The crates send on threads of their own and keep
 //! the newest messages only, so that a slow or absent subscriber costs nothing.
 
+mod detections;
 mod node;
 mod services;
 
@@ -17,13 +18,13 @@ use ros2_client::dds::rustdds::{
 use ros2_client::{Context, MessageTypeName, NodeName, NodeOptions, Publisher, WriteError};
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 
+pub use detections::subscribe as subscribe_boxes;
 use node::Service;
 pub use node::{Exchange, Links};
-use stereod_core::frame::{Matched, StereoGeometry};
-use stereod_core::obstacles::Mount;
+use stereod_core::frame::Matched;
 use stereod_io::clock::CaptureClock;
 use stereod_io::ros2::dds;
-use stereod_io::sink::messages::{Heading, Topic, chosen, stamp};
+use stereod_io::sink::messages::{Heading, Placed, Topic, chosen, placed, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};
 
 /// Topics if none are chosen, as far as the cameras are known and obstacles are found.
@@ -57,8 +58,10 @@ pub struct Ros2Sink {
     published: Vec<Published>,
     clock: Option<CaptureClock>,
     prefix: String,
-    /// The cameras of the last transform, and their place on the vehicle.
-    placed: Option<(StereoGeometry, Option<Mount>)>,
+    /// Whether the place on the vehicle is that of each pair.
+    tracks_ground: bool,
+    /// The cameras of the last transform that holds, and their place on the vehicle.
+    placed: Placed,
     losses: Losses,
 }
 
@@ -93,20 +96,22 @@ impl Ros2Sink {
         let others: Vec<_> = others.map(|writer| writer.publication_topic_data).collect();
         let mut published = Vec::new();
         for topic in topics {
-            // The transforms of all nodes are on one topic.
-            let namespace = if topic.is_static() { "" } else { &options.namespace };
+            // The transforms of all nodes are on the same topics.
+            let are_transforms = topic.are_transforms();
+            let namespace = if are_transforms { "" } else { &options.namespace };
             let name = format!("rt{namespace}{}", topic.path);
             // Subscribers would get the images of both, and a run might read its own.
             if let Some(path) = name.strip_prefix("rt")
                 && others.iter().any(|other| other.topic_name == name && other.key.prefix != own)
-                && !topic.is_static()
+                && !are_transforms
             {
                 bail!(
                     "{path} of the graph is published by another node already; give --ros2 a namespace of its \
                      own, such as /stereod"
                 );
             }
-            let qos = quality(topic.is_static(), options.reliable);
+            // Listeners of transforms ask for reliable ones.
+            let qos = quality(topic.is_static(), options.reliable || are_transforms);
             let publisher = publish(name.clone(), topic.schema, qos).context(failed)?;
             published.push(Published { topic, name, publisher });
         }
@@ -126,6 +131,7 @@ impl Ros2Sink {
             published,
             clock: stream.clock,
             prefix: options.prefix.clone(),
+            tracks_ground: stream.tracks_ground,
             placed: None,
             losses: Losses::default(),
         })
@@ -144,10 +150,10 @@ impl Sink for Ros2Sink {
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
         self.exchange.show(frame);
         let stamp = stamp(self.clock, frame.pair.timestamp);
-        let head = Heading { stamp, prefix: &self.prefix };
+        let tracks_ground = self.tracks_ground;
+        let head = Heading { stamp, prefix: &self.prefix, tracks_ground };
         let readers = self.participant.discovered_readers();
-        let mount = frame.obstacles.as_ref().map(|found| found.mount);
-        let placed = frame.geometry.map(|geometry| (geometry, mount));
+        let placed = placed(frame, tracks_ground);
         let has_moved = self.placed != placed;
         let wanted = |published: &&Published| match published.topic.is_static() {
             // It is kept for subscribers to come.
@@ -158,7 +164,7 @@ impl Sink for Ros2Sink {
         };
         let mut is_lost = false;
         for Published { topic, publisher, .. } in self.published.iter().filter(wanted) {
-            if !topic.is_in(frame) {
+            if !topic.is_in(frame, tracks_ground) {
                 continue;
             }
             match publisher.publish(Encoded(topic.encode(frame, head)?)) {

@@ -1,4 +1,5 @@
-//! Boxes of a detector: JSON lines over UDP or standard input, kept for the pairs that ask for them.
+//! Boxes of a detector: JSON lines over UDP or standard input, or what a thread of the caller receives, kept for the
+//! pairs that ask for them.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -52,6 +53,8 @@ pub enum Refusal {
         "it is not JSON of the form {{\"boxes\": [{{\"label\": \"person\", \"box\": [0.1, 0.2, 0.3, 0.4]}}]}}: {0}"
     )]
     Json(#[from] serde_json::Error),
+    #[error("it is not a {kind}: {fault}")]
+    Message { kind: &'static str, fault: String },
     #[error("it has {0} boxes, and {MOST_BOXES} are the most")]
     TooMany(usize),
     #[error("its stamp of {0} is not in seconds since 1970")]
@@ -97,9 +100,6 @@ pub fn read_boxes(message: &[u8], arrival: Duration) -> Result<Vec<DetectorBox>,
         return Err(Refusal::TooLong);
     }
     let Message { stamp, boxes, size } = serde_json::from_slice(message)?;
-    if boxes.len() > MOST_BOXES {
-        return Err(Refusal::TooMany(boxes.len()));
-    }
     let stamp =
         stamp.map_or(Ok(arrival), |stamp| read_stamp(stamp).ok_or(Refusal::Stamp(stamp)))?;
     if let Some([width, height]) = size
@@ -107,10 +107,30 @@ pub fn read_boxes(message: &[u8], arrival: Duration) -> Result<Vec<DetectorBox>,
     {
         return Err(Refusal::Size(width, height));
     }
-    let number = |(number, entry): (usize, Entry)| {
-        checked(entry, size, stamp).map_err(|fault| Refusal::Box(number, fault))
-    };
-    boxes.into_iter().enumerate().map(number).collect()
+    let found = boxes.into_iter().map(|Entry { label, id, score, edges }| {
+        let id = id.map(|id| match id {
+            Id::Number(number) => number.to_string(),
+            Id::Text(text) => text,
+        });
+        DetectorBox { label, id, score, edges, stamp }
+    });
+    check_boxes(found.collect(), size)
+}
+
+/// Checks the boxes of a message, whose edges are in pixels of an image of `size`, or fractions of it. Returns them with
+/// edges as fractions that are clipped to the image.
+///
+/// # Errors
+/// Fails if there are more than [`MOST_BOXES`], or if one makes no sense.
+pub fn check_boxes(
+    boxes: Vec<DetectorBox>,
+    size: Option<[f64; 2]>,
+) -> Result<Vec<DetectorBox>, Refusal> {
+    if boxes.len() > MOST_BOXES {
+        return Err(Refusal::TooMany(boxes.len()));
+    }
+    let check = |(number, found)| checked(found, size).map_err(|fault| Refusal::Box(number, fault));
+    boxes.into_iter().enumerate().map(check).collect()
 }
 
 /// Returns a stamp in seconds since the Unix epoch as a duration, if it is one.
@@ -118,12 +138,8 @@ pub(crate) fn read_stamp(seconds: f64) -> Option<Duration> {
     (0.0..LAST_STAMP).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-fn checked(entry: Entry, size: Option<[f64; 2]>, stamp: Duration) -> Result<DetectorBox, String> {
-    let Entry { label, id, score, edges } = entry;
-    let id = id.map(|id| match id {
-        Id::Number(number) => number.to_string(),
-        Id::Text(text) => text,
-    });
+fn checked(found: DetectorBox, size: Option<[f64; 2]>) -> Result<DetectorBox, String> {
+    let DetectorBox { label, id, score, edges, stamp } = found;
     if label.len().max(id.as_ref().map_or(0, String::len)) > LONGEST_NAME {
         return Err(format!("has a label or an id of more than {LONGEST_NAME} bytes"));
     }
@@ -161,53 +177,66 @@ pub(crate) fn fractions(edges: [f64; 4], size: Option<[f64; 2]>) -> Result<[f64;
 }
 
 /// Returns the time since the Unix epoch; 0 if the clock is before it.
-pub(crate) fn unix_time() -> Duration {
+pub fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Newest boxes of a detector that sends JSON lines, as [`read_boxes`] reads them.
-///
-/// There is no authentication: whoever can send to the port can place boxes. An address other than the machine's own is
-/// therefore refused; a detector on another machine sends its boxes through MQTT or an SSH tunnel.
+/// Newest boxes of a detector.
 pub struct BoxSource {
-    newest: Arc<Newest>,
+    inbox: Arc<Inbox>,
     address: Option<SocketAddr>,
     /// Only of UDP: a read of standard input cannot be interrupted, so its thread ends with the input or the program.
     thread: Option<JoinHandle<()>>,
 }
 
 impl BoxSource {
-    /// Opens `udp://127.0.0.1:PORT`, a message a datagram, or `stdin`, a message a line. `fresh` is the largest
-    /// difference between the stamps of boxes and of the pair that asks; [`FRESH`] fits most detectors.
+    /// Opens `udp://127.0.0.1:PORT`, a message as [`read_boxes`] reads it a datagram, or `stdin`, a message a line.
+    /// `fresh` is the largest difference between the stamps of boxes and of the pair that asks; [`FRESH`] fits most
+    /// detectors.
+    ///
+    /// There is no authentication: whoever can send to the port can place boxes. An address other than the machine's own
+    /// is therefore refused; a detector on another machine sends its boxes through MQTT or an SSH tunnel.
     ///
     /// # Errors
     /// Fails if the address is neither of these, is not one of the machine's own, or its port is taken.
     pub fn open(address: &str, fresh: Duration) -> Result<Self> {
-        let newest = Arc::new(Newest::new(fresh));
         if address == "stdin" {
-            let newest_too = newest.clone();
-            let read = move || read_lines(BufReader::new(std::io::stdin()), &newest_too);
-            thread::Builder::new().name("boxes".into()).spawn(read)?;
-            return Ok(Self { newest, address: None, thread: None });
+            let read = |inbox: &Inbox| read_lines(BufReader::new(std::io::stdin()), inbox);
+            let mut source = Self::receive(fresh, read)?;
+            source.thread = None;
+            return Ok(source);
         }
         let socket = bind(address)?;
         let own = socket.local_addr()?;
-        let newest_too = newest.clone();
-        let thread = thread::Builder::new()
-            .name("boxes".into())
-            .spawn(move || listen(&socket, &newest_too))?;
-        Ok(Self { newest, address: Some(own), thread: Some(thread) })
+        let mut source = Self::receive(fresh, move |inbox| listen(&socket, inbox))?;
+        source.address = Some(own);
+        Ok(source)
+    }
+
+    /// Starts a thread that takes boxes until [`Inbox::is_closed`].
+    ///
+    /// # Errors
+    /// Fails if the system starts no thread.
+    pub fn receive(
+        fresh: Duration,
+        receiver: impl FnOnce(&Inbox) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let inbox = Arc::new(Inbox::new(fresh));
+        let of_thread = inbox.clone();
+        let work = move || receiver(&of_thread);
+        let thread = thread::Builder::new().name("boxes".into()).spawn(work)?;
+        Ok(Self { inbox, address: None, thread: Some(thread) })
     }
 
     /// Returns the newest message's boxes for a pair that was captured at this time since the Unix epoch, or none if
     /// they are too old for it, or too new.
     pub fn newest(&self, capture: Duration) -> Vec<DetectorBox> {
-        self.newest.get(capture)
+        self.inbox.get(capture)
     }
 
     /// Returns the number of messages that were not understood; the first one's fault was logged.
     pub fn refused(&self) -> u64 {
-        self.newest.refused.load(Ordering::Relaxed)
+        self.inbox.refused.load(Ordering::Relaxed)
     }
 
     /// Returns the address at which datagrams are received.
@@ -218,7 +247,7 @@ impl BoxSource {
 
 impl Drop for BoxSource {
     fn drop(&mut self) {
-        self.newest.stop.store(true, Ordering::Relaxed);
+        self.inbox.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _panicked = thread.join();
         }
@@ -230,7 +259,7 @@ impl Drop for BoxSource {
 }
 
 /// The newest message's boxes, and counts.
-struct Newest {
+pub struct Inbox {
     set: Mutex<Set>,
     fresh: Duration,
     refused: AtomicU64,
@@ -246,26 +275,31 @@ struct Set {
     asked: bool,
 }
 
-impl Newest {
+impl Inbox {
     fn new(fresh: Duration) -> Self {
         let (refused, told, stop) =
             (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
         Self { set: Mutex::default(), fresh, refused, told, stop }
     }
 
-    fn take(&self, message: &[u8]) {
-        match read_boxes(message, unix_time()) {
+    /// Reports whether the boxes are wanted no more.
+    pub fn is_closed(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes a message's boxes instead of those before, or counts it; the first one's fault is logged.
+    pub fn take(&self, message: Result<Vec<DetectorBox>, Refusal>) {
+        match message {
             Ok(boxes) => {
                 *self.set.lock().unwrap_or_else(PoisonError::into_inner) =
                     Set { boxes, asked: false };
             }
-            Err(refusal) => self.refuse(&refusal),
-        }
-    }
-
-    fn refuse(&self, refusal: &Refusal) {
-        if self.refused.fetch_add(1, Ordering::Relaxed) == 0 {
-            tracing::warn!("a message with boxes is refused: {refusal}; further ones are counted");
+            Err(refusal) if self.refused.fetch_add(1, Ordering::Relaxed) == 0 => {
+                tracing::warn!(
+                    "a message with boxes is refused: {refusal}; further ones are counted"
+                );
+            }
+            Err(_) => {}
         }
     }
 
@@ -298,7 +332,9 @@ fn bind(address: &str) -> Result<UdpSocket> {
         .strip_prefix("udp://")
         .and_then(|rest| rest.rsplit_once(':'))
         .with_context(|| {
-            format!("boxes come from \"stdin\" or \"udp://127.0.0.1:PORT\", not from \"{address}\"")
+            format!(
+                "boxes come from \"stdin\", \"udp://127.0.0.1:PORT\", \"frigate:CAMERA:WxH\" or \"ros2:/TOPIC\", not from \"{address}\""
+            )
         })?;
     let port: u16 =
         port.parse().with_context(|| format!("\"{port}\" in \"{address}\" is not a port"))?;
@@ -320,11 +356,11 @@ fn bind(address: &str) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-fn listen(socket: &UdpSocket, newest: &Newest) {
+fn listen(socket: &UdpSocket, inbox: &Inbox) {
     let mut datagram = vec![0; LONGEST + 1];
-    while !newest.stop.load(Ordering::Relaxed) {
+    while !inbox.is_closed() {
         match socket.recv(&mut datagram) {
-            Ok(length) => newest.take(&datagram[..length]),
+            Ok(length) => inbox.take(read_boxes(&datagram[..length], unix_time())),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -336,14 +372,14 @@ fn listen(socket: &UdpSocket, newest: &Newest) {
 }
 
 /// Takes a message from each line until the input ends or the source was dropped.
-fn read_lines(mut input: impl BufRead, newest: &Newest) {
+fn read_lines(mut input: impl BufRead, inbox: &Inbox) {
     let mut line = Vec::new();
-    while !newest.stop.load(Ordering::Relaxed) {
+    while !inbox.is_closed() {
         match read_line(&mut input, &mut line) {
             Ok(0) => return tracing::info!("no more boxes: the input ended"),
-            Ok(_) if line.len() > LONGEST => newest.refuse(&Refusal::TooLong),
+            Ok(_) if line.len() > LONGEST => inbox.take(Err(Refusal::TooLong)),
             Ok(_) if line.trim_ascii().is_empty() => {}
-            Ok(_) => newest.take(&line),
+            Ok(_) => inbox.take(read_boxes(&line, unix_time())),
             Err(error) => return tracing::warn!("no more boxes are read: {error}"),
         }
     }

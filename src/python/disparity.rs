@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use numpy::{Element, PyArray2, PyArray3, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
 
 use super::arrays::{array2, array3};
 use super::calibration::Calibration;
+use super::obstacles::Wanted;
 use super::parameters::{Given, argument, optional};
 use crate::raised;
 use stereod_core::floats::floats;
@@ -189,6 +190,25 @@ impl Disparity {
         let geometry = self.geometry(rig)?;
         let points = py.detach(|| self.disparity.points_m(geometry)).map_err(raised)?;
         Ok(array3(py, points, self.width()))
+    }
+
+    /// What stands around a vehicle: the nearest obstacle, a scan of distances by direction, and distances of boxes, as
+    /// docs/obstacles.md describes. `position_m` (ahead, left, up) and `attitude_deg` (roll, pitch, yaw) place the left
+    /// camera on the vehicle; `boxes` are (label, (left, top, right, bottom)) in pixels. `rig` is needed if the matcher
+    /// has no calibration.
+    #[pyo3(signature = (rig=None, **wanted))]
+    fn obstacles<'py>(
+        &self,
+        py: Python<'py>,
+        rig: Option<&Bound<'py, PyAny>>,
+        wanted: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let geometry = self.geometry(rig)?.or(self.disparity.geometry());
+        let geometry = geometry.ok_or_else(|| raised(matcher::Error::NoGeometry))?;
+        let wanted = Wanted::new(wanted)?;
+        let found = py.detach(|| wanted.find(&self.disparity, geometry));
+        let json = found.map_err(PyValueError::new_err)?;
+        py.import("json")?.call_method1("loads", (json,))
     }
 
     /// uint8: the left image as it was matched.

@@ -10,6 +10,7 @@ mod calibration;
 mod disparity;
 mod forks;
 mod matcher;
+mod obstacles;
 mod pairs;
 mod parameters;
 mod setup;

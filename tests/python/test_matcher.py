@@ -446,6 +446,42 @@ def test_status_and_occlusion(scene):
     assert abs(np.median(right_map[50:70, 70:110]) / 16 - 20) < 0.3
 
 
+def test_obstacles_of_a_known_scene(scene):
+    left, right, truth = scene
+    rig = stereod.Calibration.of_rectified((200, 120), focal_px=100, baseline_m=0.5)
+    d = stereod.Matcher(disparities=32, engine="cpu")(left, right)
+    # The box is 2.5 m away and ahead; the wall behind it 5.6 m.
+    found = d.obstacles(rig, position_m=(0.5, 0, 1), boxes=[("crate", (75, 35, 145, 85)), ("wall", (10, 5, 60, 115))])
+    crate, wall = found["things"]
+    assert crate["label"] == "crate" and crate["box_px"] == [75, 35, 145, 85]
+    assert crate["nearest"]["distance_m"] == pytest.approx(2.5, rel=0.05)
+    assert crate["nearest"]["position_m"] == pytest.approx([3, -0.25, 1], abs=0.15)
+    assert wall["nearest"]["position_m"][0] == pytest.approx(0.5 + 50 / 9, rel=0.02)
+    nearest = found["nearest"]
+    assert nearest["distance_m"] == pytest.approx(2.5, rel=0.05) and abs(nearest["direction_deg"]) < 25
+    assert found["mount"] == {"position_m": [0.5, 0, 1], "attitude_deg": [0, 0, 0]}
+    scan = found["scan"]
+    assert len(scan["states"]) == len(scan["distances_m"]) and scan["states"].count("o") > 60
+    for state, distance in zip(scan["states"], scan["distances_m"]):
+        assert (distance is not None) == (state == "o")
+    # Above all that is there, and not so far.
+    assert d.obstacles(rig, band_m=(4, 5))["nearest"] is None
+    assert "o" not in d.obstacles(rig, far_m=2.0)["scan"]["states"]
+    wide = d.obstacles(rig, bin_deg=5)["scan"]
+    assert wide["bin_deg"] == 5 and len(wide["states"]) < len(scan["states"]) / 4
+    for wanted, kind, text in [({"boxes": [("a", (5, 5, 1, 9))]}, ValueError, "boxes: box 0 .*reversed"),
+                               ({"boxes": ["a"]}, TypeError, "boxes"), ({"height": 1}, TypeError, "height"),
+                               ({"position_m": (0, 0)}, (TypeError, ValueError), "position_m"),
+                               ({"far_m": float("nan")}, ValueError, "finite"),
+                               ({"attitude_deg": (0, 90, 0)}, ValueError, "ahead")]:
+        with pytest.raises(kind, match=text):
+            d.obstacles(rig, **wanted)
+    with pytest.raises(ValueError, match="calibration"):
+        d.obstacles()
+    with pytest.raises(ValueError, match="confidence"):
+        stereod.Matcher(disparities=32, engine="cpu", confidence=False)(left, right).obstacles(rig)
+
+
 def test_threads_share_a_matcher_and_the_interpreter_is_free(scene):
     left, right, _ = scene
     matcher = stereod.Matcher(**CPU)

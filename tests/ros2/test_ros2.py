@@ -12,7 +12,7 @@ import pytest
 import rclpy
 from PIL import Image as Picture
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image, PointCloud2
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
 from stereo_msgs.msg import DisparityImage
 
 PROGRAM = os.environ["STEREOD_TEST_PROGRAM"]
@@ -149,3 +149,78 @@ def test_a_stalled_subscriber_costs_the_run_nothing(tmp_path):
         stalled.kill()
     statistics = json.loads((tmp_path / "stats.json").read_text())
     assert (statistics["matched"], statistics["dropped"]) == (450, 0), statistics
+
+
+def lines_of(folder):
+    """Lines of JSON by the stamp in microseconds."""
+    lines = map(json.loads, (folder / "lines.ndjson").read_text().splitlines())
+    return {round(line["stamp"] * 1e6): line for line in lines}
+
+
+def detected(node, folder, *arguments):
+    """What a detector of the graph gets back, scans, and the lines of the same run by their stamp in microseconds."""
+    program = start(folder, "--ros2", "/", "--set=obstacles.boxes=ros2:/detections", "--obstacles", "lines.ndjson",
+                    "--set=mount.x_m=0.25", "--set=mount.z_m=0.2", "--set=obstacles.overhangs=false", "--set=obstacles.far_m=1.3",
+                    "--set=obstacles.bin_deg=3", *arguments)
+    scans, best_effort = [], QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+    heard = node.create_subscription(LaserScan, "/scan", scans.append, best_effort)
+    detector = subprocess.Popen([sys.executable, HERE / "detector.py", str(WIDTH), str(HEIGHT)], env=ENVIRONMENT,
+                                stdout=subprocess.PIPE, text=True)
+    try:
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit and (detector.poll() is None or len(scans) < 5):
+            rclpy.spin_once(node, timeout_sec=0.1)
+        assert detector.poll() == 0 and len(scans) >= 5, (folder / "log").read_text()
+    finally:
+        detector.kill()
+        end(program)
+        node.destroy_subscription(heard)
+    return json.loads(detector.stdout.read()), scans, lines_of(folder)
+
+
+def test_boxes_of_a_graph_come_back_with_places_and_scans_tell_clear_from_unknown(node, tmp_path):
+    found, scans, lines = detected(node, tmp_path)
+    [thing] = found["things"]
+    line = lines[round(thing["stamp"] * 1e6)]
+    [told] = line["things"]
+    assert (thing["frame"], thing["label"], thing["score"], thing["id"]) == ("base_link", "person", 0.75, "7")
+    assert (told["label"], told["score"], told["id"]) == ("person", 0.75, "7")
+    assert told["box_px"] == [WIDTH / 4, HEIGHT / 4, 3 * WIDTH / 4, 3 * HEIGHT / 4]
+    assert told["nearest"]["distance_m"] > 0.3
+    assert thing["position_m"] == pytest.approx(told["nearest"]["position_m"], abs=1e-3)
+    depth = told["nearest"]["position_m"][0] - 0.25
+    assert thing["size_m"] == pytest.approx([0, WIDTH / 2 * depth / FOCAL, HEIGHT / 2 * depth / FOCAL], rel=0.01)
+    log = (tmp_path / "log").read_text()
+    assert log.count("a message with boxes is refused: box 0 ") == 1, log
+    assert "3 messages with boxes were refused" in log, log
+
+    # The vehicle's frame, which the mount places.
+    assert ["base_link", "stereo_link", [0.25, 0, 0.2]] in found["static"], found["static"]
+    assert ["base_link", "stereo_scan", [0.25, 0, 0.2]] in found["static"]
+    assert found["moving"] == []
+
+    states = ""
+    for scan in scans:
+        line = lines[round(scan.header.stamp.sec * 1e6 + scan.header.stamp.nanosec / 1e3)]["scan"]
+        bins, ranges = line["states"], np.array(scan.ranges)
+        assert scan.header.frame_id == "stereo_scan" and len(ranges) == len(bins)
+        middle = np.radians(line["first_deg"] + line["bin_deg"] / 2)
+        assert scan.angle_min == pytest.approx(middle, abs=1e-5)
+        assert scan.angle_increment == pytest.approx(np.radians(line["bin_deg"]), abs=1e-6)
+        assert scan.angle_max == pytest.approx(middle + (len(bins) - 1) * scan.angle_increment, abs=1e-4)
+        for state, distance, value in zip(bins, line["distances_m"], ranges):
+            if state == "o":
+                assert value == pytest.approx(distance, abs=1e-3) and scan.range_min <= value <= scan.range_max
+            else:
+                assert np.isposinf(value) if state == "c" else np.isnan(value)
+        states += bins
+    assert set(states) == set("ocu"), states
+
+
+def test_a_mount_that_follows_the_ground_is_published_for_each_pair(node, tmp_path):
+    found, _, lines = detected(node, tmp_path, "--set=mount.ground=track")
+    assert [place[:2] for place in found["static"]] == [["stereo_link", "left_optical_frame"],
+                                                       ["left_optical_frame", "right_optical_frame"]]
+    mounts = [line["mount"]["position_m"] for line in lines.values()]
+    assert {tuple(place[:2]) for place in found["moving"]} == {("base_link", "stereo_link"), ("base_link", "stereo_scan")}
+    assert all(place[2] in mounts for place in found["moving"]), found["moving"]

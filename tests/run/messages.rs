@@ -82,6 +82,22 @@ fn segments_are_whole_files_with_the_topics_that_were_chosen() {
 }
 
 #[test]
+fn a_mount_that_follows_the_ground_is_recorded_with_each_pair() {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = ["--frames", "3", "--mcap", "left,scan", "--set=mount.z_m=0.8", "--record"];
+    for (ground, name) in [("fixed", "fixed.mcap"), ("track", "track.mcap")] {
+        let ground = format!("--set=mount.ground={ground}");
+        let arguments = [&DEMO[..], &CAMERAS, &outputs, &[name, &ground]].concat();
+        statistics(folder.path(), &arguments);
+    }
+    let fixed = times(&folder.path().join("fixed.mcap"), true);
+    assert!(!fixed.contains_key("/tf"), "{fixed:?}");
+    let moving = times(&folder.path().join("track.mcap"), true);
+    assert_eq!(whole_pairs(&moving), 3);
+    assert_eq!((moving["/tf"].len(), moving["/tf_static"].len()), (3, 1));
+}
+
+#[test]
 fn rosbag2_offers_what_is_sent_once_to_later_subscribers() {
     let folder = tempfile::tempdir().unwrap();
     let outputs = ["--frames", "2", "--record", "o.mcap"];

@@ -62,6 +62,24 @@ fn each_rig_writes_what_it_writes_alone() {
 }
 
 #[test]
+fn lines_of_rigs_to_one_place_name_their_rig() {
+    let folder = configured(&RECORDED.replace(
+        "[output]\n",
+        "[calibration]\nfocal_px = 80\nbaseline_m = 0.1\n[obstacles]\nlines = \"-\"\n[output]\n",
+    ));
+    write_eyes(folder.path(), 4, 4);
+    let (status, stdout, stderr) = run_rigs(folder.path(), &[]);
+    assert_eq!(status, 0, "{stderr}");
+    let lines =
+        stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("a whole line"));
+    let mut rigs: Vec<_> = lines.map(|line| line["rig"].as_str().unwrap().to_owned()).collect();
+    rigs.sort();
+    assert_eq!(rigs, ["front", "front", "front", "front", "rear", "rear", "rear", "rear"]);
+    let (status, stdout, stderr) = run_rigs(folder.path(), &["--rig", "rear"]);
+    assert!(status == 0 && stdout.contains(r#""rig":"rear""#), "{stdout}{stderr}");
+}
+
+#[test]
 fn a_rig_that_fails_is_told_and_the_others_go_on() {
     let folder = configured(&RECORDED.replace("left = \"r.mkv\"", "left = \"missing.mkv\""));
     write_eyes(folder.path(), 3, 3);
@@ -133,6 +151,14 @@ fn the_settings_of_each_rig_are_checked() {
     for (text, expected) in [
         (&*of_front("[output]\nrecord = \"both.mkv\""), "are the same file"),
         (&of_front("[ros2]\nnamespace = \"/both\""), "--ros2 /both is that of front and of rear"),
+        (
+            &of_front("[obstacles]\nboxes = \"stdin\""),
+            "obstacles.boxes stdin is that of front and of rear",
+        ),
+        (
+            &of_front("[obstacles]\nmqtt = \"mqtt://h\"\nmqtt_topic = \"home\""),
+            "obstacles.mqtt_topic home is that of front and of rear",
+        ),
         (camera, "the camera /dev/video1 is that of a and of b"),
         (
             &of_front("[serve]\nlisten = \"9\"\n[metrics]\nlisten = \"9\""),

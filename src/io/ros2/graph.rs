@@ -1,4 +1,4 @@
-//! The topics of a ROS 2 graph, read live like the topics of a recording.
+//! The topics of a ROS 2 graph, read live: like the topics of a recording, or one alone.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -47,8 +47,8 @@ pub struct GraphReader {
     topics: Vec<Topic>,
     /// Properties of each topic that its subscription needs.
     offers: Vec<Offer>,
-    subscribed: Vec<(usize, SimpleDataReader<Vec<u8>, Bytes>)>,
-    bell: (Arc<Bell>, Receiver<()>),
+    subscribed: Vec<(usize, TopicReader)>,
+    bell: Bell,
     stop: Option<Switch>,
     /// End of a reading that nothing stops.
     until: Instant,
@@ -90,13 +90,12 @@ pub fn open(prefix: &str) -> Result<Box<dyn Reader>> {
     }
     dds::warn_of_little_room();
     let (topics, offers) = found.into_iter().unzip();
-    let (ring, heard) = bounded(1);
     Ok(Box::new(GraphReader {
         member,
         topics,
         offers,
         subscribed: Vec::new(),
-        bell: (Arc::new(Bell(ring)), heard),
+        bell: Bell::new(),
         stop: None,
         until: Instant::now(),
         heard: Instant::now(),
@@ -132,30 +131,12 @@ fn kind(dds: &str) -> Option<String> {
 }
 
 impl GraphReader {
-    fn subscribe(&self, topic: usize) -> Result<SimpleDataReader<Vec<u8>, Bytes>> {
-        let (name, offer) = (&self.topics[topic].name, &self.offers[topic]);
-        let qos = quality(offer.is_reliable);
-        let participant = &self.member.participant;
-        let subscribe = || -> Result<_> {
-            let kind = offer.kind.clone();
-            let topic =
-                participant.create_topic(format!("rt{name}"), kind, &qos, TopicKind::NoKey)?;
-            let subscriber = participant.create_subscriber(&qos)?;
-            Ok(subscriber.create_simple_datareader_no_key(&topic, Some(qos.clone()))?)
-        };
-        subscribe().with_context(|| format!("cannot subscribe to {name}"))
-    }
-
     fn take(&mut self, message: &mut Message) -> Result<bool> {
         // The topic that was read moves to the end, so that no topic delays the others.
         for at in 0..self.subscribed.len() {
             let (topic, reader) = &self.subscribed[at];
-            reader.drain_read_notifications();
-            let name = &self.topics[*topic].name;
-            let taken = reader.try_take_one().with_context(|| format!("cannot read {name}"))?;
-            if let Some(taken) = taken {
-                *message =
-                    Message { topic: *topic, log_ns: since_1970(), data: taken.into_value() };
+            if let Some(data) = reader.take()? {
+                *message = Message { topic: *topic, log_ns: since_1970(), data };
                 check_length("a message", message.data.len() as u64)?;
                 self.subscribed.rotate_left(at + 1);
                 return Ok(true);
@@ -179,7 +160,9 @@ impl Reader for GraphReader {
         if present != wanted {
             self.subscribed.clear();
             for topic in wanted {
-                self.subscribed.push((topic, self.subscribe(topic)?));
+                let (name, offer) = (&self.topics[topic].name, &self.offers[topic]);
+                let reader = TopicReader::new(&self.member, name, &offer.kind, offer.is_reliable)?;
+                self.subscribed.push((topic, reader));
             }
         }
         (self.until, self.heard) = (Instant::now() + SAMPLE, Instant::now());
@@ -192,8 +175,7 @@ impl Reader for GraphReader {
                 self.looked = Instant::now();
                 self.loss.since_last();
             }
-            let waker = Waker::from(self.bell.0.clone());
-            self.subscribed.iter().for_each(|(_, reader)| reader.set_waker(Some(waker.clone())));
+            self.subscribed.iter().for_each(|(_, reader)| reader.wakes(&self.bell));
             if self.take(message)? {
                 self.heard = Instant::now();
                 return Ok(true);
@@ -211,13 +193,105 @@ impl Reader for GraphReader {
                 self.heard += Duration::from_secs(3600);
             }
             // Nothing rings for the stop.
-            let _ = self.bell.1.recv_timeout(TICK);
+            self.bell.wait();
         }
     }
 
     fn live(&mut self, stop: &Switch) -> bool {
         self.stop = Some(stop.clone());
         true
+    }
+}
+
+/// A subscription to a topic.
+struct TopicReader {
+    name: String,
+    reader: SimpleDataReader<Vec<u8>, Bytes>,
+}
+
+impl TopicReader {
+    /// `kind` is the type as DDS names it.
+    fn new(member: &Member, name: &str, kind: &str, is_reliable: bool) -> Result<Self> {
+        let qos = quality(is_reliable);
+        let participant = &member.participant;
+        let subscribe = || -> Result<_> {
+            let (dds, kind) = (format!("rt{name}"), kind.to_owned());
+            let topic = participant.create_topic(dds, kind, &qos, TopicKind::NoKey)?;
+            let subscriber = participant.create_subscriber(&qos)?;
+            Ok(subscriber.create_simple_datareader_no_key(&topic, Some(qos.clone()))?)
+        };
+        let reader = subscribe().with_context(|| format!("cannot subscribe to {name}"))?;
+        Ok(Self { name: name.to_owned(), reader })
+    }
+
+    /// Has the next message ring the bell.
+    fn wakes(&self, bell: &Bell) {
+        self.reader.set_waker(Some(bell.waker.clone()));
+    }
+
+    /// Takes the oldest message that waits.
+    fn take(&self) -> Result<Option<Vec<u8>>> {
+        self.reader.drain_read_notifications();
+        let taken = self.reader.try_take_one();
+        let taken = taken.with_context(|| format!("cannot read {}", self.name))?;
+        Ok(taken.map(|taken| taken.into_value()))
+    }
+}
+
+/// A topic that is read by its name and type, whether somebody publishes it yet or not.
+pub struct Subscription {
+    member: Member,
+    kind: &'static str,
+    reader: TopicReader,
+    bell: Bell,
+}
+
+impl Subscription {
+    /// Subscribes to the topic `name`, of a type such as `vision_msgs/Detection2DArray`.
+    ///
+    /// # Errors
+    /// Fails if the graph cannot be joined.
+    pub fn open(name: &str, kind: &'static str) -> Result<Self> {
+        let member = dds::join()?;
+        let (package, of_package) = kind.split_once('/').context("a type has a package")?;
+        let dds = format!("{package}::msg::dds_::{of_package}_");
+        // Publishers that repeat messages and those that do not: the newest message is enough.
+        let reader = TopicReader::new(&member, name, &dds, false)?;
+        Ok(Self { member, kind, reader, bell: Bell::new() })
+    }
+
+    /// Returns the oldest message that waits, with its CDR header; `None` if none comes within 0.1 s.
+    ///
+    /// # Errors
+    /// Fails if the topic can be read no more.
+    pub fn message(&self) -> Result<Option<Vec<u8>>> {
+        self.reader.wakes(&self.bell);
+        if let Some(waiting) = self.reader.take()? {
+            return Ok(Some(waiting));
+        }
+        self.bell.wait();
+        self.reader.take()
+    }
+
+    /// Returns the reason why no message comes; `None` if somebody publishes the topic.
+    pub fn trouble(&self) -> Option<String> {
+        let (name, domain) = (&self.reader.name, self.member.domain);
+        let writers = self.member.participant.discovered_writers().into_iter();
+        let kinds = writers
+            .map(|writer| writer.publication_topic_data)
+            .filter(|data| data.topic_name.strip_prefix("rt") == Some(name.as_str()))
+            .map(|data| kind(&data.type_name).unwrap_or(data.type_name));
+        let mut other = None;
+        for kind in kinds {
+            if kind == self.kind {
+                return None;
+            }
+            other = Some(kind);
+        }
+        Some(match other {
+            Some(other) => format!("{name} is published as {other}, not as {}", self.kind),
+            None => format!("nobody publishes {name} in ROS 2 domain {domain} yet"),
+        })
     }
 }
 
@@ -240,9 +314,26 @@ fn since_1970() -> u64 {
 }
 
 /// Wakes the reading thread.
-struct Bell(Sender<()>);
+struct Bell {
+    waker: Waker,
+    heard: Receiver<()>,
+}
 
-impl Wake for Bell {
+impl Bell {
+    fn new() -> Self {
+        let (ring, heard) = bounded(1);
+        Self { waker: Waker::from(Arc::new(Clapper(ring))), heard }
+    }
+
+    /// Waits for a message, at most 0.1 s.
+    fn wait(&self) {
+        let _ = self.heard.recv_timeout(TICK);
+    }
+}
+
+struct Clapper(Sender<()>);
+
+impl Wake for Clapper {
     fn wake(self: Arc<Self>) {
         // Full: it rings already.
         let _ = self.0.try_send(());

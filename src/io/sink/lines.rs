@@ -16,7 +16,7 @@ use stereod_core::files::new_file::NewFile;
 use stereod_core::frame::Matched;
 
 /// Returns the line of a pair without its end; the time is that of its capture since 1970.
-pub type Line = fn(&Matched, Duration) -> Option<String>;
+pub type Line = Arc<dyn Fn(&Matched, Duration) -> Option<String> + Send + Sync>;
 
 struct LinesFile {
     file: NewFile,

@@ -33,6 +33,8 @@ pub struct StreamInfo {
     pub has_colour: bool,
     /// Set if obstacles are found in every pair.
     pub has_obstacles: bool,
+    /// Whether the place of the camera on the vehicle is that of each pair, because it follows the ground.
+    pub tracks_ground: bool,
     pub clock: Option<CaptureClock>,
     pub stages: StagesInTime,
     /// Numbers and time codes of the source's frames.

@@ -100,10 +100,10 @@ proptest! {
 
     #[test]
     fn lines_of_any_bytes_are_counted(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..300)) {
-        let newest = Newest::new(FRESH);
-        read_lines(Cursor::new(&bytes), &newest);
+        let inbox = Inbox::new(FRESH);
+        read_lines(Cursor::new(&bytes), &inbox);
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count();
-        prop_assert!(newest.refused.load(Ordering::Relaxed) <= lines as u64);
+        prop_assert!(inbox.refused.load(Ordering::Relaxed) <= lines as u64);
     }
 }
 
@@ -111,36 +111,42 @@ proptest! {
 fn a_line_that_is_too_long_is_skipped_and_counted() {
     let mut lines = vec![b'x'; 3 * LONGEST];
     lines.extend(b"\n\nnonsense\n{\"boxes\": [{\"label\": \"a\", \"box\": [0, 0, 1, 1]}]}");
-    let newest = Newest::new(FRESH);
-    read_lines(Cursor::new(lines), &newest);
-    assert_eq!(newest.refused.load(Ordering::Relaxed), 2);
-    assert_eq!(newest.get(unix_time()).len(), 1);
+    let inbox = Inbox::new(FRESH);
+    read_lines(Cursor::new(lines), &inbox);
+    assert_eq!(inbox.refused.load(Ordering::Relaxed), 2);
+    assert_eq!(inbox.get(unix_time()).len(), 1);
 
     // The longest line that is allowed, with its end and without.
     for end in ["\n", ""] {
-        let newest = Newest::new(FRESH);
+        let inbox = Inbox::new(FRESH);
         let line = format!(r#"{{"boxes": []}}{}{end}"#, " ".repeat(LONGEST - 13));
-        read_lines(Cursor::new(line), &newest);
-        assert_eq!(newest.refused.load(Ordering::Relaxed), 0);
+        read_lines(Cursor::new(line), &inbox);
+        assert_eq!(inbox.refused.load(Ordering::Relaxed), 0);
     }
 }
 
 #[test]
 fn boxes_are_given_to_pairs_of_their_time_only() {
-    let newest = Newest::new(FRESH);
-    assert_eq!(newest.get(NOW), []);
-    newest.take(br#"{"stamp": 1800000000, "boxes": [{"label": "a", "box": [0, 0, 1, 1]}]}"#);
+    let inbox = Inbox::new(FRESH);
+    assert_eq!(inbox.get(NOW), []);
+    inbox.take(read_boxes(
+        br#"{"stamp": 1800000000, "boxes": [{"label": "a", "box": [0, 0, 1, 1]}]}"#,
+        NOW,
+    ));
     let half = Duration::from_millis(500);
     for capture in [NOW, NOW + half, NOW - half] {
-        assert_eq!(newest.get(capture).len(), 1);
+        assert_eq!(inbox.get(capture).len(), 1);
     }
     let beyond = half + Duration::from_millis(1);
-    assert!(newest.get(NOW + beyond).is_empty() && newest.get(NOW - beyond).is_empty());
-    assert!(!newest.told.load(Ordering::Relaxed), "they fitted the first pair");
-    newest.take(br#"{"stamp": 1790000000, "boxes": [{"label": "a", "box": [0, 0, 1, 1]}]}"#);
-    assert!(newest.get(NOW).is_empty() && newest.told.load(Ordering::Relaxed));
-    newest.take(br#"{"stamp": 1800000000, "boxes": []}"#);
-    assert_eq!(newest.get(NOW), []);
+    assert!(inbox.get(NOW + beyond).is_empty() && inbox.get(NOW - beyond).is_empty());
+    assert!(!inbox.told.load(Ordering::Relaxed), "they fitted the first pair");
+    inbox.take(read_boxes(
+        br#"{"stamp": 1790000000, "boxes": [{"label": "a", "box": [0, 0, 1, 1]}]}"#,
+        NOW,
+    ));
+    assert!(inbox.get(NOW).is_empty() && inbox.told.load(Ordering::Relaxed));
+    inbox.take(read_boxes(br#"{"stamp": 1800000000, "boxes": []}"#, NOW));
+    assert_eq!(inbox.get(NOW), []);
 }
 
 #[test]

@@ -114,6 +114,14 @@ class _Extra(_Parameters, total=False):
     channels: _Channels
     confidence: bool
 
+class _Wanted(TypedDict, total=False):
+    position_m: Sequence[float]
+    attitude_deg: Sequence[float]
+    band_m: Sequence[float] | None
+    far_m: float | None
+    bin_deg: float | None
+    boxes: Sequence[tuple[str, Sequence[float]]]
+
 @final
 class Matcher:
     def __new__(
@@ -179,6 +187,9 @@ class Disparity:
     def depth(self, rig: Calibration | None = None) -> npt.NDArray[np.float32]: ...
     def depth_std(self, rig: Calibration | None = None) -> npt.NDArray[np.float32] | None: ...
     def points(self, rig: Calibration | None = None) -> npt.NDArray[np.float32]: ...
+    def obstacles(
+        self, rig: Calibration | None = None, **wanted: Unpack[_Wanted]
+    ) -> dict[str, Any]: ...
     def write_png(self, file: _Path) -> None: ...
     def write_ply(self, file: _Path, rig: Calibration | None = None) -> int: ...
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::run::live::opened::Opened;
-use crate::settings::{Loaded, Settings};
+use crate::settings::{BOXES_OF_GRAPH, Loaded, Settings};
 use stereod_core::frame::Matched;
 use stereod_core::obstacles::Obstacles;
 #[cfg(feature = "mavlink")]
@@ -53,7 +53,11 @@ impl Links {
         links.open_mqtt(settings, run).context("--mqtt")?;
         let boxes = settings.obstacles.boxes.as_str();
         if !boxes.is_empty() && !boxes.starts_with(FRIGATE) {
-            let source = BoxSource::open(boxes, FRESH).context("obstacles.boxes")?;
+            let source = match boxes.strip_prefix(BOXES_OF_GRAPH) {
+                Some(topic) => of_graph(topic, run),
+                None => BoxSource::open(boxes, FRESH),
+            };
+            let source = source.context("obstacles.boxes")?;
             links.boxes = Some(Box::new(move |time| source.newest(messages::stamp(clock, time))));
         }
         Ok(links)
@@ -152,6 +156,16 @@ fn frigate(text: &str) -> Result<Frigate> {
     let (camera, size) = parts
         .context("obstacles.boxes: write frigate:CAMERA:WxH, with the size at which it detects")?;
     Ok(Frigate { camera: camera.into(), size, ..Frigate::default() })
+}
+
+#[cfg(feature = "ros2")]
+fn of_graph(topic: &str, run: &Opened) -> Result<BoxSource> {
+    crate::ros2::subscribe_boxes(topic, run.rig.pairs.size)
+}
+
+#[cfg(not(feature = "ros2"))]
+fn of_graph(_: &str, _: &Opened) -> Result<BoxSource> {
+    bail!("this stereod was built without ROS 2 (Cargo's feature `ros2`)")
 }
 
 /// Rigs with one address share its link, because autopilots take only one sender.

@@ -12,7 +12,7 @@ use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::run::live::opened::Opened;
 use crate::run::open::links;
 use crate::run::{Error, inputs};
-use crate::settings::{Loaded, Settings};
+use crate::settings::{Ground, Loaded, Settings};
 use stereod_calibration::format::file_list;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::new_file::NewFile;
@@ -141,8 +141,7 @@ pub fn refuse_shared(rigs: &[Loaded], names: &[String]) -> Result<()> {
         }
         let stream = settings.output.stream();
         taken.extend(stream.map(|fragment| ("--stream", destination(fragment))));
-        let receiver = settings.obstacles.receiver();
-        taken.extend(receiver.map(|receiver| ("--obstacles", receiver.to_owned())));
+        taken.extend(settings.obstacles.of_one_rig());
         taken.extend(settings.ros2.namespace().map(|namespace| ("--ros2", namespace)));
         for (flag, place) in taken {
             if let Some(other) = places.insert((flag, place.clone()), name) {
@@ -200,6 +199,7 @@ pub fn stream_info(run: &Opened, loaded: &Loaded) -> StreamInfo {
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
         has_obstacles: loaded.settings.finds_obstacles(),
+        tracks_ground: loaded.settings.mount.ground == Ground::Track,
         clock: *clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },
         labels: info.labels,
@@ -220,7 +220,7 @@ pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
         colouring: colouring.clone(),
         output: output.clone(),
         source: info.description.clone(),
-        line: super::obstacles::line,
+        line: super::obstacles::line(loaded.rig()),
     });
     let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
     let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());

@@ -90,7 +90,7 @@ fn addresses(text: &str) -> Option<Vec<Ipv4Addr>> {
 }
 
 /// Parses a namespace (design.ros2.org/articles/topic_and_service_names.html).
-fn namespace(text: &str) -> Option<String> {
+pub(super) fn namespace(text: &str) -> Option<String> {
     if text == "/" {
         return Some(String::new());
     }

@@ -29,6 +29,8 @@ pub(super) struct Messages<'a> {
     pub(super) stamp: Duration,
     pub(super) sequence: u64,
     pub(super) encoded: &'a [Vec<u8>],
+    /// Whether messages that are seldom sent differ from those before.
+    pub(super) has_moved: bool,
 }
 
 #[derive(Clone, Default)]
@@ -50,7 +52,7 @@ impl Write for Made {
 pub(super) struct McapFile {
     file: NewFile,
     encoder: Writer<NoSeek<Made>>,
-    /// The channel of each topic, and whether it holds one message.
+    /// The channel of each topic, and whether its messages are seldom sent.
     channels: Vec<(u16, bool)>,
     made: Made,
     /// Set if the bytes of the present pair are made and wait for room in the file.
@@ -131,7 +133,7 @@ impl Container for McapFile {
             for (&(channel_id, is_static), data) in self.channels.iter().zip(frame.encoded) {
                 let header =
                     MessageHeader { channel_id, sequence, log_time: time, publish_time: time };
-                if !is_static || self.frames == 0 {
+                if !is_static || self.frames == 0 || frame.has_moved {
                     let written = self.encoder.write_to_known_channel(&header, data);
                     written.map_err(io::Error::other)?;
                 }

@@ -17,7 +17,7 @@ use super::output::Output;
 use super::segments::Place;
 use super::video::run_tags;
 use super::{Sink, StreamInfo, check_same_size};
-use crate::sink::messages::{Heading, Topic, chosen, stamp};
+use crate::sink::messages::{Heading, Placed, Topic, chosen, placed, stamp};
 use stereod_core::files;
 use stereod_core::frame::Matched;
 
@@ -48,6 +48,8 @@ pub struct McapRecorder {
     prefix: String,
     output: Output<McapFile>,
     first: Option<Duration>,
+    /// Of the pair before.
+    placed: Option<Placed>,
     failed: bool,
 }
 
@@ -77,6 +79,7 @@ impl McapRecorder {
             prefix: options.prefix,
             output: Output::create(&place, header, stream.clock)?,
             first: None,
+            placed: None,
             failed: false,
         })
     }
@@ -87,7 +90,8 @@ impl McapRecorder {
             .with_context(|| format!("cannot record to {}", self.path.display()))?;
         let time = frame.pair.timestamp;
         let stamp = stamp(self.stream.clock, time);
-        let head = Heading { stamp, prefix: &self.prefix };
+        let tracks_ground = self.stream.tracks_ground;
+        let head = Heading { stamp, prefix: &self.prefix, tracks_ground };
         let encode = |topic: &&Topic| topic.encode(frame, head);
         let encoded = self.topics.iter().map(encode).collect::<Result<Vec<_>>>()?;
         let output = &mut self.output;
@@ -96,7 +100,10 @@ impl McapRecorder {
             time
         });
         let bytes = encoded.iter().map(|message| message.len() as u64).sum();
-        let messages = Messages { stamp, sequence: frame.pair.sequence, encoded: &encoded };
+        let placed = placed(frame, tracks_ground);
+        let has_moved = self.placed.replace(placed).is_some_and(|before| before != placed);
+        let sequence = frame.pair.sequence;
+        let messages = Messages { stamp, sequence, encoded: &encoded, has_moved };
         output.write(time.saturating_sub(first), messages, bytes)
     }
 }

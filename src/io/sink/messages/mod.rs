@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 pub use cdr::Cdr;
 use jpeg::encode_coloured;
 pub use jpeg::{encode as jpeg, sampled};
-use obstacles::{detections, mounting, scan};
+use obstacles::{detections, found, mounting, scan};
 pub use schema::{definition, full_name};
 
 use crate::clock::CaptureClock;
@@ -21,10 +21,11 @@ use crate::sink::colour::{ColourScale, colourise};
 use crate::sink::colouring::Colouring;
 use stereod_core::chroma;
 use stereod_core::frame::{Image, Matched, SUBPIXEL, StereoGeometry};
+use stereod_core::obstacles::Mount;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;
 
-use self::Needs::{Confidence, Geometry, Nothing, Obstacles};
+use self::Needs::{Confidence, Geometry, Nothing, Obstacles, Track};
 
 /// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
 /// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
@@ -55,6 +56,8 @@ pub struct Heading<'a> {
     pub stamp: Duration,
     /// Text before the names of coordinate frames, which tells rigs apart.
     pub prefix: &'a str,
+    /// Whether the place of the camera on the vehicle is that of each pair.
+    pub tracks_ground: bool,
 }
 
 impl Heading<'_> {
@@ -85,12 +88,15 @@ pub enum Needs {
     Geometry,
     Confidence,
     Obstacles,
+    /// Obstacles, and a mount that follows the ground.
+    Track,
 }
 
-pub static TOPICS: [Topic; 15] = [
+pub static TOPICS: [Topic; 16] = [
     topic(None, "/left/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 0)),
     topic(None, "/right/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 1)),
-    topic(None, STATIC, "tf2_msgs/TFMessage", Geometry, transform),
+    topic(None, STATIC, TRANSFORMS, Geometry, fixed_transforms),
+    topic(None, MOVING, TRANSFORMS, Track, moving_transforms),
     topic(Some("left"), "/left/image_rect", IMAGE, Nothing, left),
     topic(Some("left-jpeg"), "/left/image_rect/compressed", COMPRESSED, Nothing, compressed),
     topic(Some("right"), "/right/image_rect", IMAGE, Nothing, right),
@@ -108,12 +114,15 @@ pub static TOPICS: [Topic; 15] = [
 /// Topic of messages that hold for the whole stream.
 pub const STATIC: &str = "/tf_static";
 
+const MOVING: &str = "/tf";
+
 const COLOURED: &str = "/disparity/image_color/compressed";
 const DEPTH_PNG: &str = "/depth/image_rect/compressedDepth";
 
 const IMAGE: &str = "sensor_msgs/Image";
 const COMPRESSED: &str = "sensor_msgs/CompressedImage";
 const CAMERA_INFO: &str = "sensor_msgs/CameraInfo";
+const TRANSFORMS: &str = "tf2_msgs/TFMessage";
 
 type Encode = fn(&Matched, Heading<'_>) -> Result<Vec<u8>>;
 
@@ -133,18 +142,24 @@ impl Topic {
         (self.encode)(frame, head).with_context(|| format!("topic {}", self.path))
     }
 
-    pub fn is_in(&self, frame: &Matched) -> bool {
+    pub fn is_in(&self, frame: &Matched, tracks_ground: bool) -> bool {
         match self.needs {
             Needs::Nothing => true,
             Needs::Geometry => frame.geometry.is_some(),
             Needs::Confidence => frame.confidence.is_some(),
             Needs::Obstacles => frame.obstacles.is_some(),
+            Needs::Track => tracks_ground && frame.obstacles.is_some(),
         }
     }
 
-    /// Reports whether it holds for the whole stream and is sent once.
+    /// Reports whether it holds until it is sent again, which is seldom.
     pub fn is_static(&self) -> bool {
         self.path == STATIC
+    }
+
+    /// Reports whether it places coordinate frames, which all programs do on the same topics.
+    pub fn are_transforms(&self) -> bool {
+        self.schema == TRANSFORMS
     }
 }
 
@@ -178,6 +193,9 @@ pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'st
         }
         Needs::Obstacles if !stream.has_obstacles => {
             Some("obstacles: give --set obstacles.find=true")
+        }
+        Needs::Track if !(stream.has_obstacles && stream.tracks_ground) => {
+            Some("obstacles and --set mount.ground=track")
         }
         _ => None,
     };
@@ -433,8 +451,8 @@ type Transform = (String, String, [f64; 3], [f64; 4]);
 const NOT_TURNED: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
 
 /// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one; with
-/// obstacles also the place of the left camera on the vehicle.
-fn transform(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+/// obstacles also the place of the left camera on the vehicle, if it holds for the whole stream.
+fn fixed_transforms(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let [body, left, right] = [BODY_FRAME, FRAME, RIGHT_FRAME].map(|frame| head.named(frame));
     let mut transforms: Vec<Transform> = vec![
@@ -442,14 +460,34 @@ fn transform(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
         (body, left.clone(), [0.0; 3], [-0.5, 0.5, -0.5, 0.5]),
         (left, right, [geometry.baseline_m, 0.0, 0.0], NOT_TURNED),
     ];
-    transforms.extend(frame.obstacles.iter().flat_map(|found| mounting(&found.mount, head)));
+    let fixed = frame.obstacles.iter().filter(|_| !head.tracks_ground);
+    transforms.extend(fixed.flat_map(|found| mounting(&found.mount, head)));
+    Ok(transform_message(&transforms, head))
+}
+
+/// The cameras and their place on the vehicle, which [`STATIC`] tells.
+pub type Placed = Option<(StereoGeometry, Option<Mount>)>;
+
+/// Returns what [`STATIC`] would tell with a pair. It is sent again if that has changed, as somebody may tune the mount.
+pub fn placed(frame: &Matched, tracks_ground: bool) -> Placed {
+    let fixed = frame.obstacles.as_ref().filter(|_| !tracks_ground);
+    frame.geometry.map(|geometry| (geometry, fixed.map(|found| found.mount)))
+}
+
+/// Returns the place of the left camera on the vehicle at the time of the pair.
+fn moving_transforms(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+    Ok(transform_message(&mounting(&found(frame)?.mount, head), head))
+}
+
+/// Returns a `tf2_msgs/TFMessage`.
+fn transform_message(transforms: &[Transform], head: Heading<'_>) -> Vec<u8> {
     let mut cdr = Cdr::with_room(512);
     cdr.length(transforms.len());
     for (outer, inner, position, attitude) in transforms {
-        header(&mut cdr, head.stamp, &outer);
-        cdr.text(&inner).f64s(&position).f64s(&attitude);
+        header(&mut cdr, head.stamp, outer);
+        cdr.text(inner).f64s(position).f64s(attitude);
     }
-    Ok(cdr.finish())
+    cdr.finish()
 }
 
 fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
@@ -520,6 +558,7 @@ mod tests {
             let expected = match topic.path {
                 STATIC => [2, 2, 1, 1, 2],
                 "/disparity" => [2, 0, 0, 0, 0],
+                MOVING => [0, 1, 0, 1, 2],
                 "/scan" => [0, 0, 0, 1, 0],
                 "/obstacles" => [0, 0, 0, 0, 3],
                 _ => [1, 0, 0, 0, 0],
@@ -540,6 +579,7 @@ mod tests {
             geometry: matched().geometry,
             has_colour: false,
             has_obstacles: true,
+            tracks_ground: false,
             clock: None,
             stages: StagesInTime::default(),
             labels: Labels::default(),
@@ -556,6 +596,12 @@ mod tests {
         assert_eq!(keys("", &without).unwrap(), ["left", "depth"]);
         assert_eq!(keys("", &unknown).unwrap(), ["left"]);
         assert_eq!(keys("obstacles,scan", &known).unwrap(), ["scan", "obstacles"]);
+        let moves = |stream: &StreamInfo| {
+            let topics = chosen("left", "", stream).unwrap();
+            topics.iter().any(|topic| topic.path == MOVING)
+        };
+        assert!(moves(&StreamInfo { tracks_ground: true, ..known }) && !moves(&known));
+        assert!(!moves(&StreamInfo { tracks_ground: true, ..without }));
         let refused = |list, stream| keys(list, stream).unwrap_err().to_string();
         assert_eq!(
             refused("scan", &without),

@@ -22,7 +22,7 @@ struct Detection<'a> {
     size_m: [f64; 3],
 }
 
-fn found(frame: &Matched) -> Result<&Obstacles> {
+pub(super) fn found(frame: &Matched) -> Result<&Obstacles> {
     frame.obstacles.as_ref().context("the pair has no obstacles; give --set obstacles.find=true")
 }
 
@@ -204,6 +204,18 @@ pub(super) mod tests {
         // The boxes have the attitude of the camera, which looks to the left.
         let turn = quaternion(&obstacles().mount);
         assert!(has(&message, &turn) && turn[2] > 0.7, "{turn:?}");
+    }
+
+    #[test]
+    fn a_mount_that_follows_the_ground_is_in_each_pair_instead() {
+        let encoded = |path: &str, tracks_ground| {
+            let topic = TOPICS.iter().find(|topic| topic.path == path).unwrap();
+            let message =
+                topic.encode(&matched(), Heading { tracks_ground, ..Heading::default() }).unwrap();
+            has(&message, &obstacles().mount.position_m) && has(&message, BASE_FRAME.as_bytes())
+        };
+        assert!(encoded("/tf_static", false) && !encoded("/tf_static", true));
+        assert!(encoded("/tf", true));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod beginning;
 pub mod choice;
 mod dataset;
 mod decoder;
-mod fields;
+pub mod fields;
 mod folder;
 pub mod interface;
 mod mcap;

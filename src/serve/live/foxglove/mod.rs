@@ -19,7 +19,7 @@ use super::viewers::Answer;
 use super::{Live, Newest};
 use crate::serve::State;
 use crate::viewer::{Ask, Tuned};
-use stereod_io::sink::messages::{TOPICS, diagnostics};
+use stereod_io::sink::messages::{Placed, TOPICS, diagnostics, placed};
 use text::{DIAGNOSTICS, Level};
 
 /// Versions of the protocol, which differ in nothing that is used here.
@@ -54,8 +54,8 @@ struct Client<'a> {
     state: Arc<dyn State>,
     connection: Connection,
     channels: Vec<usize>,
-    /// The channel of each subscription, and whether the message of a static topic was sent.
-    subscriptions: BTreeMap<u32, (usize, bool)>,
+    /// The channel of each subscription, and what was sent last of a static topic.
+    subscriptions: BTreeMap<u32, (usize, Placed)>,
     /// Set if it wants to know of changed parameters.
     follows: bool,
     /// Number of its last change of parameters.
@@ -109,25 +109,29 @@ impl Client<'_> {
 
     async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), End> {
         let is_new = |number: &usize| !self.channels.contains(number);
-        let has = |number: &usize| TOPICS[*number].is_in(&pair.frame);
+        let tracks_ground = self.live.0.source.tracks_ground;
+        let has = |number: &usize| TOPICS[*number].is_in(&pair.frame, tracks_ground);
         let new: Vec<usize> = (0..TOPICS.len()).filter(is_new).filter(has).collect();
         if !new.is_empty() {
             self.advertise(new).await?;
         }
         let clock = self.live.0.source.clock;
         let time = stereod_io::sink::messages::stamp(clock, pair.frame.pair.timestamp);
+        let placed = placed(&pair.frame, tracks_ground);
+        let is_static = |channel: usize| TOPICS[channel].is_static();
         let wanted: Vec<(u32, usize)> = self
             .subscriptions
             .iter()
-            .filter(|(_, (channel, is_sent))| *channel != DIAGNOSTICS && !is_sent)
+            .filter(|(_, (channel, sent))| {
+                *channel != DIAGNOSTICS && (!is_static(*channel) || *sent != placed)
+            })
             .map(|(&id, &(channel, _))| (id, channel))
             .collect();
         for (id, channel) in wanted {
             match self.connection.during(pair.of_topic(self.live, channel)).await? {
                 Ok(message) => {
                     self.send_message(id, time, &message).await?;
-                    let is_static = TOPICS[channel].is_static();
-                    self.subscriptions.insert(id, (channel, is_static));
+                    self.subscriptions.insert(id, (channel, placed));
                 }
                 // The confidence was switched off, most likely; it may come back.
                 Err(error) => tracing::debug!("foxglove: {error}"),
@@ -138,7 +142,7 @@ impl Client<'_> {
 
     async fn send_diagnostics(&mut self) -> Result<(), End> {
         let is_of =
-            |(id, (channel, _)): (&u32, &(usize, bool))| (*channel == DIAGNOSTICS).then_some(*id);
+            |(id, (channel, _)): (&u32, &(usize, Placed))| (*channel == DIAGNOSTICS).then_some(*id);
         let Some(id) = self.subscriptions.iter().find_map(is_of) else { return Ok(()) };
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let diagnosis = self.state.status().diagnosis();
@@ -196,7 +200,7 @@ impl Client<'_> {
                         let text = format!("more than {MOST_SUBSCRIPTIONS} subscriptions");
                         return self.connection.send(text::status(Level::Error, &text)).await;
                     }
-                    self.subscriptions.insert(id, (channel, false));
+                    self.subscriptions.insert(id, (channel, None));
                 }
                 // A paused run has no next pair.
                 let newest = self.live.0.newest.borrow().clone();
