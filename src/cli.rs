@@ -297,6 +297,10 @@ pub struct MatchArgs {
     #[arg(long)]
     pub verify: bool,
 
+    /// Print one JSON object: share of known pixels, warnings, alignment, time and settings
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     pub strict: Strict,
 

@@ -49,7 +49,7 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
 
-    /// Write the tables as comma-separated values; - is standard output
+    /// Write the tables as comma-separated values; - is standard output. With --per-pair also NAME-pairs.csv
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
 
@@ -70,6 +70,10 @@ pub struct EvaluateArgs {
     /// Add tables of this column with a row for each pair and a column for each combination
     #[arg(long, value_name = "COLUMN", requires = "compare", value_parser = table::column)]
     pub per_pair: Option<&'static str>,
+
+    /// Explain the columns below the tables
+    #[arg(long)]
+    pub legend: bool,
 
     /// Write an image of each pair's errors into this folder, which is created if missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -118,7 +122,7 @@ pub struct EvaluateArgs {
 impl EvaluateArgs {
     /// Returns the choice of columns and tables.
     pub fn layout(&self) -> Layout {
-        Layout { columns: self.columns.clone(), per_pair: self.per_pair }
+        Layout { columns: self.columns.clone(), per_pair: self.per_pair, legend: self.legend }
     }
 
     pub fn flags(&self) -> FlagLayer {

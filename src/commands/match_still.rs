@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use serde::Serialize;
 
 use super::stills::Stills;
 use super::verify::{verify, verify_rectified};
@@ -11,17 +12,17 @@ use super::{Error, heed, inputs, load, print};
 use crate::cli::MatchArgs;
 use crate::observe::Observer;
 use crate::observe::alignment::observer::{self as alignment, AlignmentObserver};
-use crate::observe::alignment::{Options, Verdict};
+use crate::observe::alignment::{Options, Summary, Verdict};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::exposure::{self, ExposureObserver};
 use crate::observe::known::KnownObserver;
-use crate::observe::range::{Spare, too_few};
-use crate::observe::told::{Check, Warnings};
+use crate::observe::range::{Spare, TooFew, too_few};
+use crate::observe::told::{Check, Told, Warnings};
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::prepare::{ranging, reversed};
 use crate::settings::{Loaded, Settings};
 use stereod_core::engine::{Engine, PairSpec};
-use stereod_core::frame::{Eye, Image, Matched, StereoGeometry, StereoPair};
+use stereod_core::frame::{Eye, INVALID, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
 use stereod_core::matching::{History, Params};
 use stereod_core::picture::cloud::{self, CloudFormat};
@@ -66,17 +67,70 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let shows_confidence = args.confidence.is_some() || format == StillFormat::Exr;
     let loaded = if shows_confidence { loaded.with_confidence()? } else { loaded };
     let params = loaded.params.of_still();
-    let (matched, layout) = match_pair(raw, &loaded, &params, &rig)?;
+    let Done { matched, layout, engine, engine_ms } = match_pair(raw, &loaded, &params, &rig)?;
     let outcome = Outcome { stills: &stills, loaded: &loaded, params: &params, rig: &rig, matched };
-    outcome.check_views(&warnings);
-    if !is_chosen {
-        outcome.check_range(&warnings)?;
-    }
-    if args.verify {
-        outcome.verify(layout.as_ref())?;
-    }
+    let alignment = outcome.check_views(&warnings);
+    let too_few = if is_chosen { None } else { outcome.check_range(&warnings)? };
+    let verified = args.verify.then(|| outcome.verify(layout.as_ref())).transpose()?;
     outcome.write(&args, format)?;
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        source: stills.name(),
+        width: rig.pairs.size.0,
+        height: rig.pairs.size.1,
+        min_disparity: params.range.min,
+        disparities: params.range.count,
+        known: outcome.known(),
+        engine,
+        engine_ms,
+        verified,
+        too_few_disparities: too_few,
+        warnings: warnings.all(),
+        alignment,
+        settings: &loaded.values()["matching"],
+    };
+    report.print(&args)?;
     heed(args.strict.strict, &warnings)
+}
+
+/// The report on a matched pair. Keys that the statistics of a run have, too, mean the same.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'static str,
+    source: String,
+    width: usize,
+    height: usize,
+    min_disparity: i32,
+    disparities: usize,
+    /// Percentage of the pixels with a disparity.
+    known: f64,
+    engine: String,
+    engine_ms: f64,
+    /// Number of pixels that equal the reference's, with `--verify`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_few_disparities: Option<TooFew>,
+    warnings: Vec<Told>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alignment: Option<Summary>,
+    settings: &'a toml::Value,
+}
+
+impl Report<'_> {
+    fn print(&self, args: &MatchArgs) -> Result<(), Error> {
+        if args.json {
+            let json = serde_json::to_string_pretty(self).expect("plain values");
+            return print(format!("{json}\n"));
+        }
+        if args.common.quiet && self.verified.is_none() {
+            return Ok(());
+        }
+        let verified = self.verified.map_or_else(String::new, |pixels| {
+            format!("identical with the reference ({pixels} pixels)\n")
+        });
+        print(format!("pixels with a disparity: {:.1} %\n{verified}", self.known))
+    }
 }
 
 fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Clone {
@@ -129,25 +183,33 @@ fn make(loaded: &Loaded, params: &Params, pairs: &PairSpec) -> anyhow::Result<Bo
     engine::create(loaded.settings.engine.kind, params, pairs, &options)
 }
 
+/// A matched pair, and the engine that matched it.
+pub(super) struct Done {
+    pub(super) matched: Matched,
+    layout: Option<TileLayout>,
+    engine: String,
+    engine_ms: f64,
+}
+
 /// Matches the pair with an engine of its own, whose memory is free afterwards.
 pub(super) fn match_pair(
     raw: StereoPair,
     loaded: &Loaded,
     params: &Params,
     rig: &Rig,
-) -> anyhow::Result<(Matched, Option<TileLayout>)> {
+) -> anyhow::Result<Done> {
     let mut engine = make(loaded, params, &rig.pairs)?;
     let now = Instant::now();
     engine.submit(raw)?;
     let matched = engine.collect()?.context("the engine lost the pair")?;
+    let engine_ms = (now.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let (width, height) = rig.pairs.size;
+    let (layout, engine) = (engine.layout().cloned(), engine.description());
     tracing::info!(
-        "matched {width}x{height} pixels, {} disparities in {:.1} ms on {}",
+        "matched {width}x{height} pixels, {} disparities in {engine_ms:.1} ms on {engine}",
         params.range.count,
-        now.elapsed().as_secs_f64() * 1e3,
-        engine.description()
     );
-    Ok((matched, engine.layout().cloned()))
+    Ok(Done { matched, layout, engine, engine_ms })
 }
 
 /// The matched pair, and the inputs that its checks and files need.
@@ -160,8 +222,16 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Shows the pair to the checks of a run, which warn if the views do not fit together.
-    fn check_views(&self, warnings: &Warnings) {
+    /// Returns the percentage of the pixels that have a disparity.
+    fn known(&self) -> f64 {
+        let values = self.matched.disparity.values();
+        let known = values.iter().filter(|&&value| value != INVALID).count();
+        (1e4 * known as f64 / values.len().max(1) as f64).round() / 100.0
+    }
+
+    /// Shows the pair to the checks of a run, which warn if the views do not fit together. Returns how the rows agree,
+    /// unless that is not checked.
+    fn check_views(&self, warnings: &Warnings) -> Option<Summary> {
         let settings = &self.loaded.settings.alignment;
         let show = |mut check: Box<dyn Observer>| {
             check.observe(&self.matched);
@@ -170,7 +240,7 @@ impl Outcome<'_> {
         let (white, shown) = (self.params.white, exposure::Shared::default());
         show(Box::new(ExposureObserver::new(shown, white, false, warnings.clone())));
         if !settings.check {
-            return;
+            return None;
         }
         let rig = self.rig;
         let limits = settings.limits(rig.calibrated, rig.farthest_px(), rig.rows_if_exchanged());
@@ -181,26 +251,27 @@ impl Outcome<'_> {
         if locked(&state).verdict != Verdict::Good {
             show(Box::new(KnownObserver::new(warnings.clone())));
         }
+        let summary = locked(&state).summary();
+        Some(summary)
     }
 
     /// Warns if the pair holds disparities beyond the range.
-    fn check_range(&self, warnings: &Warnings) -> anyhow::Result<()> {
+    fn check_range(&self, warnings: &Warnings) -> anyhow::Result<Option<TooFew>> {
         let small = ranging::small_matcher(self.loaded.settings.engine.options().cpu);
         let StereoPair { left, right, .. } = &self.matched.pair;
-        if let Some(too_few) = too_few([left, right], self.params.range, Spare::None, &small)? {
-            warnings.warn(Check::Range, too_few.to_string());
-        }
-        Ok(())
+        let too_few = too_few([left, right], self.params.range, Spare::None, &small)?;
+        too_few.iter().for_each(|too_few| warnings.warn(Check::Range, too_few.to_string()));
+        Ok(too_few)
     }
 
-    fn verify(&self, layout: Option<&TileLayout>) -> Result<(), Error> {
+    /// Compares the map with the reference, and returns the number of its pixels.
+    fn verify(&self, layout: Option<&TileLayout>) -> anyhow::Result<usize> {
         if let Some(rectifier) = &self.rig.pairs.rectifier {
             let [left, right] = self.stills.read()?;
             verify_rectified(&pair(left, right), &self.matched, rectifier)?;
         }
         let make = |params: &Params, pairs: &PairSpec| make(self.loaded, params, pairs);
-        let pixels = verify(&self.matched, self.params, layout, &mut History::default(), &make)?;
-        print(format!("identical with the reference ({pixels} pixels)\n"))
+        verify(&self.matched, self.params, layout, &mut History::default(), &make)
     }
 
     fn write(&self, args: &MatchArgs, format: StillFormat) -> Result<(), Error> {

@@ -36,7 +36,7 @@ pub fn run(args: ObstaclesArgs) -> Result<(), Error> {
     let raw = pair(left, right);
     let (loaded, _) = ranging::with_choice(&loaded, [&raw], &rig, Spare::None)?;
     let loaded = loaded.with_confidence()?;
-    let (matched, _) = match_pair(raw, &loaded, &loaded.params.of_still(), &rig)?;
+    let matched = match_pair(raw, &loaded, &loaded.params.of_still(), &rig)?.matched;
     let found = finder.find(&matched).context("the pair has no known geometry")?;
     if let Some(path) = &args.picture {
         obstacles::draw(path, &matched, &found)?;

@@ -16,7 +16,7 @@ use stereod_core::picture::tone::Tone;
 use stereod_core::pool::Pooled;
 use stereod_io::pattern;
 use stereod_io::source::pictures;
-use stereod_io::source::spec::{SourceSpec, StreamSpec};
+use stereod_io::source::spec::{SourceSpec, StreamSpec, is_video};
 
 pub struct Stills {
     /// Files of the left and right view; the same file twice if it holds both.
@@ -101,7 +101,7 @@ impl Stills {
             return view;
         }
         let pixels = Pooled::unpooled(vec![0; 2 * view.pixels().len()]);
-        stretched(&view, self.packing == Packing::SideBySide, pixels)
+        stretched(&view, self.packing != Packing::TopBottom, pixels)
     }
 
     fn files_of_eyes(&self) -> [&PathBuf; 2] {
@@ -149,7 +149,8 @@ fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
     let name = stream.name();
     let all = "`stereod run` matches videos, cameras and all pictures of a pattern";
     match stream {
-        StreamSpec::File(path) => match path.file_name().and_then(pattern::flaw) {
+        StreamSpec::File(path) if !is_video(path) => match path.file_name().and_then(pattern::flaw)
+        {
             Some(flaw) if !path.exists() => Err(Error::usage(format!("{name}: {flaw}"))),
             _ => Ok(path.clone()),
         },
@@ -163,7 +164,9 @@ fn one_file(stream: &StreamSpec) -> Result<PathBuf, Error> {
                 files.len()
             ))),
         },
-        _ => Err(Error::usage(format!("{name} is no picture; give one for each view ({all})"))),
+        _ => Err(Error::usage(format!(
+            "{name} is no picture; give one for each view, or one that holds both ({all})"
+        ))),
     }
 }
 
@@ -197,12 +200,9 @@ mod tests {
         assert_eq!(read(above.clone(), true), [[5, 6, 7, 8], [1, 2, 3, 4]]);
         let tall = [[1, 2, 3, 4, 1, 2, 3, 4], [5, 6, 7, 8, 5, 6, 7, 8]];
         assert_eq!(read_as(above, false, true), tall);
-        let half = Source { half: true, ..Settings::default().source };
-        let error = Stills::find(&SourceSpec::two(&path, &path), &half).err().unwrap();
-        assert!(
-            error.exit_status() == 2 && error.to_string().contains("--side-by-side"),
-            "{error}"
-        );
+        let wider = [1, 1, 2, 2, 3, 3, 4, 4].into_iter().chain([5, 5, 6, 6, 7, 7, 8, 8]);
+        let wider: Vec<u8> = wider.collect();
+        assert_eq!(read_as(SourceSpec::two(&path, &path), false, true), [wider.clone(), wider]);
 
         std::fs::write(&path, b"P5\n3 1\n255\n\x01\x02\x03").unwrap();
         let odd =

@@ -66,6 +66,11 @@ pub fn comparison(text: &str) -> Result<Comparison> {
             );
         }
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
+        if let Some(next) = values.iter().find(|value| value.contains('=') || **value == OPENCV) {
+            bail!(
+                "--compare: `{next}` stands among the values of `{key}`; put `;` between keys, as in `paths=4,8; p1=7,10`"
+            );
+        }
         if values.contains(&"") {
             bail!("--compare: a value of `{key}` is missing");
         }
@@ -184,6 +189,10 @@ mod tests {
         assert!(wrong(" ; ").contains("nothing to compare"));
         assert!(wrong("path=4").contains("did you mean `paths`?"), "{}", wrong("path=4"));
         assert!(wrong("paths=4,,8").contains("is missing"));
+        for text in ["cost=census,paths=4", "paths=4,8,opencv", "paths=4 cost=ad", "seed=1,noise=2"]
+        {
+            assert!(wrong(text).contains("put `;` between keys"), "{text}");
+        }
         assert!(wrong("paths=4; paths=8").contains("twice"));
         let numbers = (0..40).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         assert!(wrong(&format!("p1={numbers};p2={numbers}")).contains("more than 1000"));

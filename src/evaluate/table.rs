@@ -1,6 +1,9 @@
 //! The report for people: aligned for a terminal, in Markdown, as comma-separated values, or for LaTeX.
 
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
 
 use super::item::Areas;
 use super::report::{Dataset, Report};
@@ -93,6 +96,8 @@ pub struct Layout {
     pub columns: Vec<&'static str>,
     /// Column of a table of pairs and combinations.
     pub per_pair: Option<&'static str>,
+    /// True if the columns are explained below the tables.
+    pub legend: bool,
 }
 
 /// Largest width of a table for a terminal.
@@ -175,6 +180,13 @@ impl Table {
         (places.len() > 1).then_some(self)
     }
 
+    /// Empties the standard deviations of times: other programs of the machine change times more than seeds do.
+    fn without_deviation_of_times(&mut self) {
+        let Some(time) = self.rows[0].iter().position(|head| head == TIME) else { return };
+        let deviations = self.rows.iter_mut().filter(|row| row[0].ends_with(DEVIATION));
+        deviations.for_each(|row| row[time] = "-".to_owned());
+    }
+
     /// Reports for each cell whether it is the best that it is compared with.
     fn best(&self) -> Vec<Vec<bool>> {
         let is_largest = |column: usize| {
@@ -228,7 +240,10 @@ pub fn aligned(report: &Report, layout: &Layout) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text.push_str(&explained(report, layout));
+    if !layout.legend {
+        text.push_str("`--legend` explains the columns.\n");
+    }
     text
 }
 
@@ -245,18 +260,26 @@ pub fn markdown(report: &Report, layout: &Layout) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "{LEGEND}{}.\n{}", times(report), conditions(report));
+    text.push_str(&explained(report, layout));
     text
 }
 
 /// Returns the report as one table of comma-separated values (RFC 4180), with the region in the first column. A figure
-/// that a row does not have is empty.
+/// that a row does not have is empty. The tables of pairs and combinations have other columns: [`csv_of_pairs`].
 pub fn csv(report: &Report, layout: &Layout) -> String {
+    comma_separated(&chosen(report, &Layout { per_pair: None, ..layout.clone() }, &[]))
+}
+
+/// Returns the tables of pairs and combinations as one table of comma-separated values.
+pub fn csv_of_pairs(report: &Report, layout: &Layout) -> String {
+    comma_separated(&of_pairs(report, layout).collect::<Vec<_>>())
+}
+
+fn comma_separated(tables: &[Table]) -> String {
     let quoted = |cell: &str| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.to_owned(),
     };
-    let tables = chosen(report, layout, &[]);
     let mut heads: Vec<&str> = Vec::new();
     for head in tables.iter().flat_map(|table| &table.rows[0]) {
         if !heads.contains(&&**head) {
@@ -264,7 +287,7 @@ pub fn csv(report: &Report, layout: &Layout) -> String {
         }
     }
     let mut text = format!("region,{}\r\n", heads.join(","));
-    for Table { title, rows, .. } in &tables {
+    for Table { title, rows, .. } in tables {
         let (own, rows) = rows.split_first().expect("a table has a head");
         for row in rows {
             let cell = |head: &&str| {
@@ -278,17 +301,17 @@ pub fn csv(report: &Report, layout: &Layout) -> String {
     text
 }
 
-/// Returns the report as tables of LaTeX, with the rules of the package booktabs. The best figures of a comparison are
-/// bold.
+/// Returns the report as tables of LaTeX, with the rules of the package booktabs. A table that is wider than the line is
+/// made as wide. The best figures of a comparison are bold.
 pub fn latex(report: &Report, layout: &Layout) -> String {
-    let mut text = String::from("% needs \\usepackage{booktabs}\n");
+    let mut text = String::from("% needs \\usepackage{booktabs,graphicx}\n");
     for table in chosen(report, layout, &ON_PAPER) {
         let Table { title, label, rows, .. } = &table;
         let columns = "r".repeat(rows[0].len() - 1);
         let caption = escaped_for_latex(&format!("{title}: {}", conditions(report)));
         let _ = writeln!(text, "\\begin{{table}}\n\\centering\n\\caption{{{caption}}}");
         let _ = writeln!(text, "\\label{{tab:{label}}}");
-        let _ = writeln!(text, "\\begin{{tabular}}{{l{columns}}}\n\\toprule");
+        let _ = writeln!(text, "{NO_WIDER}\n\\begin{{tabular}}{{l{columns}}}\n\\toprule");
         let best = table.best();
         for (number, row) in rows.iter().enumerate() {
             let cells = row.iter().zip(&best[number]).map(|(cell, is_best)| {
@@ -298,10 +321,13 @@ pub fn latex(report: &Report, layout: &Layout) -> String {
             let rule = if number == 0 { "\n\\midrule" } else { "" };
             let _ = writeln!(text, "{} \\\\{rule}", cells.collect::<Vec<_>>().join(" & "));
         }
-        text.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+        text.push_str("\\bottomrule\n\\end{tabular}}\n\\end{table}\n");
     }
     text
 }
+
+/// Begins a box of its own width, or of the line's if that is less.
+const NO_WIDER: &str = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%";
 
 fn escaped_for_latex(cell: &str) -> String {
     cell.chars().fold(String::new(), |mut text, c| {
@@ -322,8 +348,30 @@ fn escaped_for_latex(cell: &str) -> String {
 fn chosen(report: &Report, layout: &Layout, usual: &[&str]) -> Vec<Table> {
     let columns = if layout.columns.is_empty() { usual } else { &layout.columns };
     let with = |table: Table| if columns.is_empty() { Some(table) } else { table.with(columns) };
-    let pairs = layout.per_pair.into_iter().flat_map(|column| per_pair(report, column));
-    tables(report).into_iter().filter_map(with).chain(pairs).collect()
+    let mut tables = tables(report);
+    if !layout.columns.contains(&TIME) {
+        tables.iter_mut().for_each(Table::without_deviation_of_times);
+    }
+    tables.into_iter().filter_map(with).chain(of_pairs(report, layout)).collect()
+}
+
+fn of_pairs(report: &Report, layout: &Layout) -> impl Iterator<Item = Table> {
+    layout.per_pair.into_iter().flat_map(|column| per_pair(report, column))
+}
+
+/// Returns the name of each data set: as many of the last folders of its path as tell it from the others.
+fn names(datasets: &[Dataset]) -> Vec<String> {
+    let whole = |dataset: &Dataset| fs::canonicalize(&dataset.path).unwrap_or(dataset.path.clone());
+    let paths: Vec<PathBuf> = datasets.iter().map(whole).collect();
+    let last = |path: &PathBuf, count| {
+        let folders: Vec<_> = path.iter().rev().take(count).collect();
+        on_one_line(&folders.into_iter().rev().collect::<PathBuf>().to_string_lossy()).into_owned()
+    };
+    let named = |count| paths.iter().map(|path| last(path, count)).collect::<Vec<_>>();
+    let different = paths.iter().collect::<HashSet<_>>().len();
+    let longest = paths.iter().map(|path| path.iter().count()).max().unwrap_or(1);
+    let tells = |names: &Vec<String>| names.iter().collect::<HashSet<_>>().len() == different;
+    (1..=longest).map(named).find(tells).unwrap_or_else(|| named(longest))
 }
 
 /// Returns a table for each area with any truth; its means are over the pairs in it.
@@ -334,7 +382,7 @@ fn tables(report: &Report) -> Vec<Table> {
         let (mut rows, mut all) = (Vec::new(), Vec::new());
         let row = |name: &str, summary: &Summary| row(name, summary, area);
         let mean = |name: &str, of: &[&Summary]| row(name, &Summary::mean(of)?);
-        for dataset in &report.datasets {
+        for (dataset, called) in report.datasets.iter().zip(names(&report.datasets)) {
             let before = all.len();
             for (name, measured) in dataset.measured() {
                 let name = on_one_line(name);
@@ -346,8 +394,7 @@ fn tables(report: &Report) -> Vec<Table> {
                 rows.extend(deviation.and_then(|of| row(&format!("{name}{DEVIATION}"), of)));
             }
             if !report.is_comparison {
-                let name = on_one_line(&dataset.path.to_string_lossy()).into_owned();
-                rows.extend(mean(&format!("mean of {name}"), &all[before..]));
+                rows.extend(mean(&format!("mean of {called}"), &all[before..]));
             }
         }
         if several {
@@ -428,16 +475,15 @@ fn whole_maps(report: &Report) -> Option<Table> {
         [name.to_owned()].into_iter().chain(figures).chain([time]).collect()
     };
     let mut rows: Vec<Vec<String>> = Vec::new();
-    for dataset in &report.datasets {
+    for (dataset, called) in report.datasets.iter().zip(names(&report.datasets)) {
         for (name, measured) in dataset.measured() {
             let name = on_one_line(name);
             rows.push(row(&name, &measured.summary));
             let deviation = measured.deviation.as_ref();
             rows.extend(deviation.map(|of| row(&format!("{name}{DEVIATION}"), of)));
         }
-        let name = format!("mean of {}", on_one_line(&dataset.path.to_string_lossy()));
         let mean = dataset.mean().filter(|_| !report.is_comparison);
-        rows.extend(mean.map(|mean| row(&name, &mean)));
+        rows.extend(mean.map(|mean| row(&format!("mean of {called}"), &mean)));
     }
     if report.datasets.len() > 1 {
         rows.extend(report.mean().map(|mean| row("mean of all", &mean)));
@@ -468,6 +514,15 @@ fn row(name: &str, summary: &Summary, area: Section) -> Option<Vec<String>> {
     }
     cells.push(format!("{:.1}", summary.time_ms));
     Some(cells)
+}
+
+/// Returns the lines below the tables.
+fn explained(report: &Report, layout: &Layout) -> String {
+    let conditions = conditions(report);
+    match layout.legend {
+        true => format!("{LEGEND}{}.\n{conditions}\n", times(report)),
+        false => conditions + "\n",
+    }
 }
 
 fn times(report: &Report) -> String {
@@ -655,7 +710,7 @@ mod tests {
             ),
             "{text}"
         );
-        assert_eq!(lines[4..6], ["\\label{tab:nonocc}", "\\begin{tabular}{lrrrrrrr}"]);
+        assert_eq!(lines[4..7], ["\\label{tab:nonocc}", NO_WIDER, "\\begin{tabular}{lrrrrrrr}"]);
         let row = |name: &str| *lines.iter().find(|line| line.starts_with(name)).unwrap();
         assert_eq!(
             row("settings"),
@@ -670,7 +725,9 @@ mod tests {
             )
         );
         assert!(row("paths=8 &").starts_with("paths=8 & \\textbf{6.0} & 6.00 & "), "{text}");
-        assert!(row("paths=4 $").starts_with("paths=4 $\\pm$ & 4.0 & 4.00 & "), "{text}");
+        let deviation = row("paths=4 $");
+        assert!(deviation.starts_with("paths=4 $\\pm$ & 4.0 & 4.00 & "), "{text}");
+        assert!(deviation.ends_with("& - \\\\"), "the time has none: {text}");
         assert!(
             !latex(
                 &report(vec![dataset("v2", &[("a", 2.0, false), ("b", 1.0, false)])]),
@@ -683,7 +740,8 @@ mod tests {
     #[test]
     fn columns_and_pairs_are_chosen() {
         let columns = vec![column("dense-1").unwrap(), column("known").unwrap()];
-        let layout = Layout { columns, per_pair: Some(column("bad-1").unwrap()) };
+        let per_pair = Some(column("bad-1").unwrap());
+        let layout = Layout { columns, per_pair, legend: false };
         let text = markdown(&comparison(), &layout);
         assert!(
             text.starts_with("Pixels that both cameras see:\n\n| settings | dense 1 | known |\n"),
@@ -700,6 +758,16 @@ mod tests {
         let pairs = "bad 1 of each pair, Pixels that both cameras see:\n\n| pair | paths=4 | paths=8 |\n\
                      | --- | ---: | ---: |\n| a_1 | 3.00 | 2.00 |\n| b | 5.00 | 10.00 |\n";
         assert!(text.contains(pairs), "{text}");
+        assert!(!csv(&comparison(), &layout).contains("of each pair"));
+        assert_eq!(
+            csv_of_pairs(&comparison(), &layout).lines().take(2).collect::<Vec<_>>(),
+            [
+                "region,pair,paths=4,paths=8",
+                "\"bad 1 of each pair, Pixels that both cameras see\",a_1,3.00,2.00"
+            ]
+        );
+        let times = Layout { columns: vec![column("ms").unwrap()], ..Layout::default() };
+        assert!(markdown(&comparison(), &times).contains("| paths=4 ± | 30.0 |"));
         let latex = latex(&comparison(), &layout);
         assert!(
             latex.contains("a\\_1 & 3.00 & \\textbf{2.00} \\\\\nb & \\textbf{5.00} & 10.00"),
@@ -713,7 +781,7 @@ mod tests {
         let name = "cost=combined paths=4 cost-window=9 prior=2 ".repeat(4);
         let text = aligned(
             &report(vec![dataset("v2", &[("teddy", 2.0, true), (&name, 40.0, true)])]),
-            &Layout::default(),
+            &Layout { legend: true, ..Layout::default() },
         );
         let (tables, _) = text.split_once("Percent of").unwrap();
         assert!(tables.lines().all(|line| line.chars().count() <= WIDEST), "{text}");
@@ -725,10 +793,21 @@ mod tests {
     }
 
     #[test]
+    fn data_sets_have_short_names_that_differ() {
+        let named = |paths: &[&str]| {
+            names(&paths.iter().map(|path| dataset(path, &[])).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["/nowhere/a/teddy", "/nowhere/cones/"]), ["teddy", "cones"]);
+        let both = ["/nowhere/2012/training", "/nowhere/2015/training"];
+        assert_eq!(named(&both), ["2012/training", "2015/training"]);
+        assert_eq!(named(&["/nowhere/a", "/nowhere/a"]), ["a", "a"]);
+    }
+
+    #[test]
     fn columns_are_aligned() {
         let text = aligned(
             &report(vec![dataset("v2", &[("teddy", 2.0, false), ("x", 40.0, false)])]),
-            &Layout::default(),
+            &Layout { legend: true, ..Layout::default() },
         );
         let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 5);

@@ -20,7 +20,7 @@ pub enum Error {
     /// Wrong usage or configuration; nothing was started.
     Usage(anyhow::Error),
     Failed(anyhow::Error),
-    /// A signal ended the work early; the exit status names it.
+    /// A signal, or the user in the window, ended the work early; the exit status says so.
     Stopped(anyhow::Error, u8),
     /// A warning of the pair check still held at the end, with `--strict`.
     Warned(anyhow::Error),

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 
 use super::faces::service::Watchdog;
 use super::faces::{Faces, Rigs, Shows};
+use super::live::finding::Finding;
 use super::live::handles::Handles;
 use super::live::observations::Observations;
 use super::live::opened::Opened;
@@ -76,6 +77,7 @@ impl Session {
             in_effect: Mutex::new(loaded.clone()),
             control,
             requests,
+            finding: Finding::default(),
             remote: faces.window(),
             info,
             clock: live.as_ref().and_then(|live| live.zero()).map(CaptureClock::measure),
@@ -183,7 +185,13 @@ impl Input {
         let colours = (faces.show(Shows::Images) || output.shows_left()).then(Pool::new);
         let keep = Keep { colours, ..Keep::default() };
         let (frames, first) = part(args, faces);
-        let source = source::wait_for(spec, loaded, watched, frames, &keep, control);
+        let open = || source::open_source(spec, loaded, watched, frames, &keep, control);
+        let longest = loaded.settings.source.wait();
+        if spec.may_be_live() && !longest.is_zero() {
+            // The first attempt may take long.
+            faces.wait("waiting for the source")?;
+        }
+        let source = source::wait_for(longest, &control.stop, open, |why| faces.wait(why));
         let Some(source) = source.map_err(|error| of_input(args, error))? else { return Ok(None) };
         let (info, live) = (source.info().clone(), source.live_state());
         let rig = cameras.for_pictures(info.sizes())?;
@@ -270,19 +278,23 @@ fn of_input(args: &RunArgs, error: anyhow::Error) -> Error {
     if args.piece { Error::of_piece(error) } else { error.into() }
 }
 
-/// Returns an error if a signal ended a recorded job early. Live sources and the demo scene are no
-/// jobs.
+/// Returns an error if a signal, or the user in the window, ended a recorded job early. Live sources and the demo scene are
+/// no jobs, nor is a recording that is only looked at in the window.
 fn cut_short(handles: &Handles) -> Result<(), Error> {
     let (info, progress) = (&handles.info, &handles.progress);
     let is_job = !info.live && !info.has_truth;
-    match signals::exit_status() {
-        Some(status) if is_job && progress.cut_short.load(Ordering::SeqCst) => {
-            let matched = progress.matched.load(Ordering::Relaxed);
-            let all = info.pairs.map_or_else(String::new, |pairs| format!(" of about {pairs}"));
-            Err(Error::Stopped(anyhow!("stopped by a signal after {matched}{all} pairs"), status))
-        }
-        _ => Ok(()),
+    if !is_job || !progress.cut_short.load(Ordering::SeqCst) {
+        return Ok(());
     }
+    let writes = || outputs::writes_frames(&handles.loaded().settings);
+    let (by, status) = match signals::exit_status() {
+        Some(status) => ("by a signal", status),
+        None if writes() => ("in the window", signals::INTERRUPTED),
+        None => return Ok(()),
+    };
+    let matched = progress.matched.load(Ordering::Relaxed);
+    let all = info.pairs.map_or_else(String::new, |pairs| format!(" of about {pairs}"));
+    Err(Error::Stopped(anyhow!("stopped {by} after {matched}{all} pairs"), status))
 }
 
 /// Returns no session, or an error if a signal ended a recorded job before anything was matched.

@@ -19,6 +19,9 @@ use stereod_io::control::{Control, Switch};
 /// Base of the exit status of a process that a signal ended: 128 plus the signal's number.
 const SIGNAL_STATUS: i32 = 128;
 
+/// Exit status after Ctrl-C, and of all that ends a job early in the same way.
+pub const INTERRUPTED: u8 = (SIGNAL_STATUS + SIGINT) as u8;
+
 /// Signals within this many milliseconds after the first one repeat it: `timeout` signals the
 /// program and then its group, and a terminal the group of a forwarding process.
 const SAME_WISH_MS: i64 = 500;

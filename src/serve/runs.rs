@@ -27,17 +27,16 @@ pub struct Runs {
 #[derive(Clone)]
 pub enum Place {
     Run(Run),
-    /// A run that is not open yet.
-    Waits,
-    /// A run that has failed, for this reason.
-    Failed(String),
+    /// A run that is not open yet, or has failed; says so in words.
+    Away(String),
     /// Above the rigs.
     Root,
 }
 
 impl Runs {
     pub fn new(names: &[String]) -> Self {
-        let states = Arc::new(Mutex::new(vec![Place::Waits; names.len()]));
+        let states = vec![Place::Away("not started yet".to_owned()); names.len()];
+        let states = Arc::new(Mutex::new(states));
         Self { names: names.into(), states }
     }
 
@@ -49,8 +48,13 @@ impl Runs {
         locked(&self.states)[number] = Place::Run(run);
     }
 
+    /// Notes that a run is not open yet, and what it waits for.
+    pub fn waits(&self, number: usize, why: &str) {
+        locked(&self.states)[number] = Place::Away(why.to_owned());
+    }
+
     pub fn failed(&self, number: usize, reason: &str) {
-        locked(&self.states)[number] = Place::Failed(format!("failed: {reason}"));
+        locked(&self.states)[number] = Place::Away(format!("failed: {reason}"));
     }
 
     /// Returns the pages of all runs that are open.
@@ -95,8 +99,8 @@ impl Runs {
         let each = self.names.iter().zip(states).map(|(name, state)| {
             let health = match state {
                 Place::Run(run) => run.state.health(),
-                Place::Failed(reason) => Err(reason),
-                Place::Waits | Place::Root => Err("not started yet".into()),
+                Place::Away(reason) => Err(reason),
+                Place::Root => Err("no rig".into()),
             };
             let well = health.is_ok();
             let how = health.map(|how| format!("ok: {how}")).unwrap_or_else(|reason| reason);

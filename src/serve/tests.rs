@@ -147,7 +147,10 @@ fn a_rig_that_has_failed_says_why_and_the_process_is_counted_once() {
     let all = format!("good: ok: fine\nbad: {why}late: not started yet\n");
     assert_eq!(get("/healthz"), (503, all));
     assert_eq!(get("/bad/healthz"), (503, why.to_owned()));
-    assert_eq!(get("/bad/metrics"), (503, why.to_owned()));
+    let (status, metrics) = get("/bad/metrics");
+    assert!(status == 200 && metrics.contains("stereod_healthy 0"), "{metrics}");
+    runs.waits(2, "waiting for a camera");
+    assert_eq!(get("/late/healthz"), (503, "waiting for a camera\n".to_owned()));
     // One that fails while it runs.
     runs.open(2, Run { state, live: None });
     assert_eq!(get("/late/healthz").0, 200);

@@ -1,6 +1,6 @@
 //! Messages of the program about alignment.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use stereod_core::picture::png::encode_grey;
 
 use super::*;
@@ -172,6 +172,27 @@ fn match_can_be_strict_about_views_that_do_not_fit_together() {
     }
     let (status, stderr) = matched("l", "r", &["--strict"]);
     assert!(status == 0 && !stderr.contains("WARN"), "{stderr}");
+
+    // The share of known pixels, in words and as JSON with the keys of a run's statistics.
+    let said = |right: &str, more: &[&str]| {
+        let arguments = [&["match", "l", right, "-o", "d.pfm", "-d", "16"][..], more].concat();
+        let (status, stdout, stderr) = outcome(stereod(&arguments).current_dir(folder.path()));
+        assert_eq!(status, 0, "{stderr}");
+        stdout
+    };
+    let json: Value = serde_json::from_str(&said("r", &["--json", "--verify"])).unwrap();
+    let floats = std::fs::read(folder.path().join("d.pfm")).unwrap();
+    let pixels = floats[floats.len() - 4 * width * height..].as_chunks::<4>().0;
+    let known = pixels.iter().filter(|bytes| f32::from_le_bytes(**bytes).is_finite()).count();
+    let known = 100.0 * known as f64 / (width * height) as f64;
+    assert!((json["known"].as_f64().unwrap() - known).abs() < 0.01 && known > 50.0, "{json}");
+    assert_eq!(said("r", &[]), format!("pixels with a disparity: {known:.1} %\n"));
+    assert_eq!(said("r", &["-q"]), "");
+    assert_eq!((&json["width"], &json["disparities"]), (&width.into(), &16.into()));
+    assert_eq!(json["verified"], width * height);
+    assert_eq!((&json["alignment"]["verdict"], &json["warnings"]), (&"good".into(), &json!([])));
+    let json: Value = serde_json::from_str(&said("other", &["--json"])).unwrap();
+    assert!(json["warnings"].as_array().unwrap().iter().any(|told| told["check"] == "density"));
 }
 
 /// If the rows move up and down all the time, as with a loose camera, no calibration is advised.

@@ -31,6 +31,30 @@ fn write(folder: &Path, text: &str) -> String {
 }
 
 #[test]
+fn what_is_likely_meant_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["both.mp4", "both.png"] {
+        std::fs::write(folder.path().join(name), "x").unwrap();
+    }
+    let board = ["--board", "chessboard:9x6", "--square", "0.03", "-o", "c.toml"];
+    for (arguments, words) in [
+        (&["rnu", "--demo"][..], "a similar subcommand exists: 'run'"),
+        (&["demo"], "`stereod run --demo`"),
+        (&["run", "both.mp4"], "`--side-by-side 'both.mp4'`"),
+        (&["run", "--left", "both.mp4"], "'stereod run --side-by-side both.mp4'"),
+        (&["rectify", "both.mp4", "-o", "out"], "`--side-by-side 'both.mp4'`"),
+        (&[&["calibrate", "both.mp4"], &board[..]].concat(), "`--side-by-side 'both.mp4'`"),
+        (&["match", "both.png"], "'stereod match --side-by-side both.png -o OUT.png'"),
+        (&["match", "both.mp4"], "'stereod run --side-by-side both.mp4'"),
+        (&["match", "--side-by-side", "both.mp4", "-o", "d.png"], "`stereod run` matches videos"),
+        (&["obstacles", "both.png"], "'stereod obstacles --side-by-side both.png'"),
+    ] {
+        let told = refuses(stereod(arguments).current_dir(folder.path()));
+        assert!(told.contains(words), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
 fn help_names_every_command() {
     let help = prints(&["--help"]);
     for name in [

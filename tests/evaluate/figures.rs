@@ -159,6 +159,18 @@ fn a_comparison_has_the_means_of_each_combination() {
     }
     let (status, _, stderr) = data.evaluate(&["a", "--compare", "paths=4,7"]);
     assert!(status == 2 && stderr.contains("paths"), "{stderr}");
+    for wrong in ["cost=census,paths=4", "paths=4,8,opencv"] {
+        let (status, _, stderr) = data.evaluate(&["a", "--compare", wrong]);
+        assert!(status == 2 && stderr.contains("put `;` between keys"), "{stderr}");
+    }
+    let pairs = ["a", "--compare", "paths=4,8", "--per-pair", "bad-1", "--csv"];
+    let (status, _, stderr) = data.evaluate(&[&pairs[..], &["t.new.csv"]].concat());
+    assert_eq!(status, 0, "{stderr}");
+    let read = |name: &str| std::fs::read_to_string(data.at(name)).unwrap();
+    assert!(read("t.new.csv").starts_with("region,settings,known,"));
+    assert!(read("t.new-pairs.csv").starts_with("region,pair,paths=4,paths=8\r\n"));
+    let (status, _, stderr) = data.evaluate(&[&pairs[..], &["-"]].concat());
+    assert!(status == 2 && stderr.contains("writes two files"), "{stderr}");
     let (status, _, stderr) = data.evaluate(&["a", "--csv", "-", "--latex", "-"]);
     assert!(status == 2 && stderr.contains("--csv - and --latex -"), "{stderr}");
 }

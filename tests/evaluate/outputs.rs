@@ -29,10 +29,14 @@ fn the_tables_go_to_standard_output_and_the_rest_into_files() {
     let row = stdout.lines().find(|line| line.starts_with("  wall ")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[1..7], ["100.0", "66.67", "0.00", "1.667", "66.67", "16.67"]);
-    assert!(
-        stdout.contains("\nAll pixels\n") && stdout.contains("median of 3.\n1 pair on CPU"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("\nAll pixels\n") && stdout.contains("\n\n1 pair on CPU"), "{stdout}");
+    assert!(stdout.ends_with("`--legend` explains the columns.\n"), "{stdout}");
+    let folder = data.at("set");
+    let (_, explained, _) = data.evaluate(&[folder.to_str().unwrap(), "--legend", "--latex", "t"]);
+    assert!(explained.contains("median of 3.\n1 pair on CPU"), "{explained}");
+    // The table goes to other people.
+    let latex = fs::read_to_string(data.at("t")).unwrap();
+    assert!(latex.contains("\nmean of set & ") && !latex.contains('/'), "{latex}");
     let markdown = fs::read_to_string(data.at("table.md")).unwrap();
     assert!(markdown.contains("\n| wall | 100.0 | 66.67 | 0.00 | 1.667 | 2.160 |"), "{markdown}");
     let json: serde_json::Value =

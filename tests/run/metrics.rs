@@ -111,3 +111,23 @@ fn a_taken_port_is_refused_before_anything_is_written() {
     assert_eq!(status, 2, "{stderr}");
     assert!(stderr.contains("--metrics") && stderr.contains("0.0.0.0:9100"), "{stderr}");
 }
+
+/// The camera is missing, and everybody who looks is told so at once.
+#[test]
+fn a_rig_that_waits_for_its_camera_is_served_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = ["--left", "/dev/video777", "--right", "/dev/video778", "--serve", "0"];
+    let arguments = [&absent[..], &["--headless", "--set", "source.wait_s=600"]].concat();
+    let (mut child, url) = published(folder.path(), &arguments);
+    wait_until("the reason", || get(&format!("{url}/healthz")).1.contains("/dev/video777"));
+    let (status, said) = get(&format!("{url}/healthz"));
+    assert!(status == 503 && said.starts_with("waiting for the source: /dev/video777: no camera"));
+    let (status, page) = get(&format!("{url}/metrics"));
+    assert_eq!(
+        (status, value(&page, "stereod_healthy"), value(&page, "stereod_pairs_total")),
+        (200, 0.0, 0.0)
+    );
+    parse_openmetrics(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
+    signal(&child, libc::SIGTERM);
+    assert_eq!(ended_with(&mut child).code(), Some(0));
+}

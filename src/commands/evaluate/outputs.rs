@@ -1,5 +1,6 @@
 //! Outputs of an evaluation: standard output, files, and images of the errors.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ use stereod_evaluate::{pictures, table};
 type Form = fn(&Report, &Layout) -> String;
 
 pub(super) struct Outputs<'a> {
-    reports: Vec<(&'static str, &'a Path, Form)>,
+    reports: Vec<(&'static str, Cow<'a, Path>, Form)>,
     errors: Option<&'a Path>,
     learn: Option<&'a Path>,
     submission: Option<(Benchmark, &'a Path)>,
@@ -50,12 +51,17 @@ impl<'a> Outputs<'a> {
             ("--csv", &args.csv, table::csv),
             ("--latex", &args.latex, table::latex),
         ];
-        let reports =
-            forms.into_iter().filter_map(|(flag, path, form)| Some((flag, path.as_deref()?, form)));
+        let reports = forms
+            .into_iter()
+            .filter_map(|(flag, path, form)| Some((flag, Cow::Borrowed(path.as_deref()?), form)));
+        // A table of its own has other columns.
+        let pairs = args.csv.as_deref().filter(|_| args.per_pair.is_some()).map(pairs_beside);
+        let pairs =
+            pairs.transpose()?.map(|path| ("--csv", Cow::Owned(path), table::csv_of_pairs as Form));
         let [errors, learn] = [&args.errors, &args.learn].map(|path| path.as_deref());
         let submission = args.submission.zip(args.output.as_deref());
-        let outputs = Self { reports: reports.collect(), errors, learn, submission };
-        let mut printed = outputs.reports.iter().filter(|(_, path, _)| *path == STDOUT);
+        let outputs = Self { reports: reports.chain(pairs).collect(), errors, learn, submission };
+        let mut printed = outputs.reports.iter().filter(|(_, path, _)| **path == *STDOUT);
         if let (Some((first, ..)), Some((second, ..))) = (printed.next(), printed.next()) {
             return Err(Error::usage(format!(
                 "{first} - and {second} - would mix on standard output; name a file for one of them"
@@ -65,9 +71,9 @@ impl<'a> Outputs<'a> {
         Ok(outputs)
     }
 
-    fn files(&self) -> impl Iterator<Item = (&'static str, &'a Path)> {
-        let files = self.reports.iter().filter(|(_, path, _)| *path != STDOUT);
-        files.map(|&(flag, path, _)| (flag, path))
+    fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let files = self.reports.iter().filter(|(_, path, _)| **path != *STDOUT);
+        files.map(|(flag, path, _)| (*flag, &**path))
     }
 
     /// Checks that no input would be destroyed and that every output can be written.
@@ -155,14 +161,28 @@ impl Prepared<'_> {
     pub(super) fn write(&self, report: &Report, layout: &Layout) -> Result<(), Error> {
         let mut is_printed = false;
         for (_, path, form) in &self.outputs.reports {
-            match *path == STDOUT {
+            match **path == *STDOUT {
                 true => print(form(report, layout))?,
                 false => files::write_whole(path, form(report, layout).as_bytes())?,
             }
-            is_printed |= *path == STDOUT;
+            is_printed |= **path == *STDOUT;
         }
         if is_printed { Ok(()) } else { print(table::aligned(report, layout)) }
     }
+}
+
+/// Returns the file of the pairs next to that of the means.
+fn pairs_beside(file: &Path) -> Result<PathBuf, Error> {
+    if *file == *STDOUT {
+        return Err(Error::usage("--csv with --per-pair writes two files; name one in place of -"));
+    }
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push("-pairs");
+    if let Some(kind) = file.extension() {
+        name.push(".");
+        name.push(kind);
+    }
+    Ok(file.with_file_name(name))
 }
 
 /// Makes the folder if it is missing, and claims it.

@@ -19,6 +19,11 @@ use stereod_core::redact::{redact, remember, string_at};
 /// Endings of the names of videos.
 pub const VIDEOS: [&str; 8] = ["mkv", "mp4", "mov", "m4v", "avi", "webm", "ts", "mts"];
 
+/// Reports whether this is the name of a video.
+pub fn is_video(path: &Path) -> bool {
+    VIDEOS.contains(&&*extension(path))
+}
+
 /// Source of stereo pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpec {
@@ -157,13 +162,12 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Fails if views are said to be squeezed to half their size, and are images of their own or messages.
+    /// Fails if views are said to be squeezed to half their size, and are messages or the scene.
     pub fn check_half(&self, half: bool) -> anyhow::Result<()> {
-        let are_videos = matches!(self, Self::Two { .. }) && !self.are_pictures();
         anyhow::ensure!(
-            !half || self.is_one_stream() || are_videos,
-            "`--half` is for two videos, or for two views in one picture: give it with --side-by-side or \
-             --top-bottom, or leave it out"
+            !half || self.is_one_stream() || matches!(self, Self::Two { .. }),
+            "`--half` is for two videos or images, or for two views in one picture: give it with --left and --right, \
+             --side-by-side or --top-bottom, or leave it out"
         );
         Ok(())
     }
@@ -172,9 +176,7 @@ impl SourceSpec {
     pub fn check_recording(&self) -> anyhow::Result<()> {
         let Self::Recording { path, .. } = self else { return Ok(()) };
         let is_stream = || match StreamSpec::parse(path) {
-            StreamSpec::File(path) => {
-                VIDEOS.contains(&&*extension(&path)) || pictures::is_picture(&path)
-            }
+            StreamSpec::File(path) => is_video(&path) || pictures::is_picture(&path),
             _ => true,
         };
         let name = redact(&path.display().to_string());

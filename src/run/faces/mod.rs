@@ -103,6 +103,11 @@ impl Faces {
         own.chain(shared).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Shows what the run waits for before it is open.
+    pub fn wait(&self, why: &str) -> anyhow::Result<()> {
+        self.0.iter().try_for_each(|face| face.wait(why))
+    }
+
     pub fn window(&self) -> Option<Remote> {
         self.0.iter().find_map(|face| face.remote())
     }
@@ -143,6 +148,11 @@ pub trait Face {
 
     fn shows(&self) -> Shows {
         Shows::Nothing
+    }
+
+    /// Shows what the run waits for before it is open.
+    fn wait(&self, _why: &str) -> anyhow::Result<()> {
+        Ok(())
     }
 
     fn join(&mut self, _run: &Opened, _sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {

@@ -17,7 +17,7 @@ use crate::serve::{
     Access, Ending, Hosts, Listener, Live, LiveSink, Run, Runs, Server, Site, State, Token,
     addresses, live,
 };
-use crate::settings::{self, Settings};
+use crate::settings::{self, Ground, Settings};
 use crate::status::RunStatus;
 use crate::telemetry::progress::Health;
 use crate::telemetry::stderr;
@@ -124,6 +124,11 @@ impl Face for Seen {
         if self.served.page.is_some() { Shows::Confidence } else { Shows::Nothing }
     }
 
+    fn wait(&self, why: &str) -> anyhow::Result<()> {
+        self.served.site.runs.waits(self.rig, why);
+        self.served.start()
+    }
+
     fn join(&mut self, run: &Opened, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
         if self.served.page.is_none() {
             return Ok(None);
@@ -146,7 +151,9 @@ impl Face for Seen {
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
+            zones: settings.finds_obstacles().then(|| run.finding.zones.clone()),
             frame_prefix: settings.output.frame_prefix.clone(),
+            tracks_ground: settings.mount.ground == Ground::Track,
             files: outputs::files_of_frames(settings).collect(),
         });
         sinks.push(Box::new(LiveSink::new(page.clone())));

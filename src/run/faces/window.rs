@@ -84,6 +84,7 @@ impl Face for Shown {
         let mut options = window_options(&loaded, &handles.info, &handles.rig);
         options.timeline = self.span.clone();
         options.cameras = camera_desk(&handles.info.cameras, &self.remote)?;
+        options.zones = handles.finding.zones.clone();
         options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
         let control = handles.control.clone();
         let show = move || {

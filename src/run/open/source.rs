@@ -25,18 +25,15 @@ pub fn named(args: &RunArgs, settings: &settings::Source) -> Result<SourceSpec, 
     settings.spec().ok_or_else(|| Error::explained(NO_SOURCE))
 }
 
-/// Opens the source as [`open_source`] does, once it is available. Returns `None` if the run was
-/// stopped meanwhile.
+/// Opens the source with `open`, once it is available, for up to `longest`; `tell` hears what it waits for. Returns `None`
+/// if the run was stopped meanwhile.
 pub fn wait_for(
-    spec: &SourceSpec,
-    loaded: &Loaded,
-    endless: bool,
-    frames: Frames,
-    keep: &Keep,
-    control: &Control,
+    longest: Duration,
+    stop: &Switch,
+    open: impl FnMut() -> anyhow::Result<Box<dyn Source>>,
+    tell: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Box<dyn Source>>> {
-    let open = || open_source(spec, loaded, endless, frames, keep, control);
-    let source = until_there(loaded.settings.source.wait(), &control.stop, open)?;
+    let source = until_there(longest, stop, open, tell)?;
     match &source {
         Some(source) => tracing::info!("{}", describe(source.info())),
         None => tracing::info!("stopped before the source was there"),
@@ -81,11 +78,12 @@ pub fn describe(info: &SourceInfo) -> String {
 }
 
 /// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
-/// new reason is logged once. Returns `None` if `stop` was set meanwhile.
-pub fn until_there<T>(
+/// new reason is logged and told once. Returns `None` if `stop` was set meanwhile.
+fn until_there<T>(
     longest: Duration,
     stop: &Switch,
     mut open: impl FnMut() -> anyhow::Result<T>,
+    mut tell: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<T>> {
     let begin = Instant::now();
     let mut backoff = Backoff::default();
@@ -111,7 +109,9 @@ pub fn until_there<T>(
         }
         if said.as_ref() != Some(reason) {
             tracing::warn!("{reason}; waiting for it");
-            service::waits(&redact(reason));
+            let why = redact(reason);
+            service::waits(&why);
+            tell(&format!("waiting for the source: {why}"))?;
             said = Some(reason.clone());
         }
         let until = Instant::now() + pause.min(left);
@@ -134,14 +134,24 @@ mod tests {
         Unavailable { reason: "no camera".to_owned() }.into()
     }
 
+    fn unheard(_: &str) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     #[test]
     fn what_is_absent_is_tried_again() {
         let mut attempts = 0;
-        let opened = until_there(Duration::MAX, &Switch::default(), || {
+        let open = || {
             attempts += 1;
             if attempts < 3 { Err(absent()) } else { Ok(attempts) }
+        };
+        let mut told = Vec::new();
+        let opened = until_there(Duration::MAX, &Switch::default(), open, |why| {
+            told.push(why.to_owned());
+            Ok(())
         });
         assert_eq!(opened.unwrap(), Some(3));
+        assert_eq!(told, ["waiting for the source: no camera"]);
     }
 
     #[test]
@@ -149,10 +159,11 @@ mod tests {
         let mut attempts = 0;
         let wait = Duration::from_millis(700);
         let begin = Instant::now();
-        let opened = until_there(wait, &Switch::default(), || -> anyhow::Result<()> {
+        let open = || -> anyhow::Result<()> {
             attempts += 1;
             Err(absent())
-        });
+        };
+        let opened = until_there(wait, &Switch::default(), open, unheard);
         assert!(opened.unwrap_err().is::<Unavailable>());
         assert!(begin.elapsed() >= wait);
         assert!(attempts <= 3, "{attempts}, not at once, after the first pause, at the end");
@@ -161,10 +172,11 @@ mod tests {
     #[test]
     fn what_waiting_does_not_help_against_fails_at_once() {
         let mut attempts = 0;
-        let opened = until_there(Duration::MAX, &Switch::default(), || -> anyhow::Result<()> {
+        let open = || -> anyhow::Result<()> {
             attempts += 1;
             anyhow::bail!("the camera has no such format")
-        });
+        };
+        let opened = until_there(Duration::MAX, &Switch::default(), open, unheard);
         assert!(opened.is_err());
         assert_eq!(attempts, 1);
     }
@@ -172,10 +184,11 @@ mod tests {
     #[test]
     fn stopping_ends_the_wait_without_an_error() {
         let stop = Switch::default();
-        let opened = until_there(Duration::MAX, &stop, || -> anyhow::Result<()> {
+        let open = || -> anyhow::Result<()> {
             stop.set(true);
             Err(absent())
-        });
+        };
+        let opened = until_there(Duration::MAX, &stop, open, unheard);
         assert_eq!(opened.unwrap(), None);
     }
 }

@@ -163,7 +163,8 @@ fn not_a_recording(path: &Path) -> anyhow::Error {
     anyhow!(
         "{name} is no recording: MCAP, ZED's .svo2, a ROS 1 bag (.bag), rosbag2 (.db3 or its folder), or the \
          folder of a data set is (EuRoC with mav0, KITTI raw with image_00, {}; docs/recordings.md has \
-         their files); videos and images are given by --left and --right",
+         their files); videos and images are given by --left and --right, or with both views in one by \
+         --side-by-side or --top-bottom",
         dataset::names()
     )
 }

@@ -1,5 +1,6 @@
 //! Explains why a server sends no stream: its host is unknown, nothing answers there, or its answer is an error.
 
+use std::io::ErrorKind;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -111,6 +112,10 @@ fn why_unreachable(host: &str, port: u16) -> Option<String> {
         Some(Err((false, error))) => {
             Some(format!("the host {shown} is unknown ({error}); check its name"))
         }
+        Some(Err((true, error))) if error.kind() == ErrorKind::ConnectionRefused => Some(format!(
+            "{shown} refuses the connection: no program listens at port {port} there; check the port, and that the \
+             camera's stream or the server is switched on"
+        )),
         Some(Err((true, error))) => {
             Some(format!("nothing answers at {shown}:{port} ({error}); {cure}"))
         }
@@ -128,14 +133,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_where_nothing_answers_is_named() {
+    fn a_refused_connection_is_named() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert_eq!(why_unreachable("127.0.0.1", port), None);
         drop(listener);
         let why = why_unreachable("127.0.0.1", port).unwrap();
-        let expected = format!("nothing answers at 127.0.0.1:{port} (");
-        assert!(why.starts_with(&expected) && why.contains("; check the address"), "{why}");
+        let expected =
+            format!("127.0.0.1 refuses the connection: no program listens at port {port}");
+        assert!(why.starts_with(&expected) && why.contains("; check the port"), "{why}");
     }
 
     #[test]

@@ -34,8 +34,7 @@ pub(in crate::source::gst) fn compare_shapes([left, right]: [(i32, i32); 2]) {
     if left != right {
         tracing::warn!(
             "the left view states pixels of {}:{} and the right one of {}:{}, so the same thing has another width or \
-             height in each; bring both to square pixels first: ffmpeg -i INPUT -vf scale=iw*sar:ih,setsar=1 -c:v \
-             ffv1 OUTPUT.mkv",
+             height in each; bring both to square pixels first: {SQUARE}",
             left.0,
             left.1,
             right.0,
@@ -63,24 +62,45 @@ fn of_frames(info: &gst_video::VideoInfo) -> Option<Stated> {
     Some(Stated { arrangement: Some(arrangement), right_first, projection: None })
 }
 
+/// Makes a video's pixels square.
+const SQUARE: &str = "ffmpeg -i INPUT -vf scale=iw*sar:ih,setsar=1 -c:v ffv1 OUTPUT.mkv";
+
+/// Deviation from square pixels that does not matter.
+const NEARLY_SQUARE: f64 = 0.02;
+
 fn squeezed(info: &gst_video::VideoInfo, layout: ViewLayout) -> Option<String> {
-    let (wide, tall) = match layout {
-        ViewLayout::SideBySide => (true, false),
-        ViewLayout::TopBottom => (false, true),
-        ViewLayout::Whole => (true, true),
-        ViewLayout::HalfWhole | ViewLayout::HalfSideBySide | ViewLayout::HalfTopBottom => {
-            return None;
-        }
+    let (wide, tall, is_stretched) = match layout {
+        ViewLayout::SideBySide => (true, false, false),
+        ViewLayout::TopBottom => (false, true, false),
+        ViewLayout::Whole => (true, true, false),
+        ViewLayout::HalfSideBySide => (true, false, true),
+        ViewLayout::HalfTopBottom => (false, true, true),
+        ViewLayout::HalfWhole => (true, true, true),
     };
-    let (par, side) = match (info.par().numer(), info.par().denom()) {
+    let (width, height) = (info.par().numer(), info.par().denom());
+    let (par, side) = match (width, height) {
         (2, 1) if wide => ("2:1", "width"),
         (1, 2) if tall => ("1:2", "height"),
-        _ => return None,
+        _ if (f64::from(width) / f64::from(height) - 1.0).abs() < NEARLY_SQUARE => return None,
+        _ if is_stretched => {
+            return Some(format!(
+                "it states pixels of {width}:{height}, but `--half` stretches by 2; leave it out and bring the views \
+                 to square pixels first: {SQUARE}"
+            ));
+        }
+        _ => {
+            return Some(format!(
+                "it states pixels of {width}:{height}, which are matched as they are stored, so a calibration must be \
+                 of such images; for square pixels: {SQUARE}"
+            ));
+        }
     };
-    Some(format!(
-        "it states pixels of {par}, so the views are squeezed to half their {side} and their disparities are not \
-         those of the cameras; give `--half`, which stretches them"
-    ))
+    (!is_stretched).then(|| {
+        format!(
+            "it states pixels of {par}, so the views are squeezed to half their {side} and their disparities are not \
+             those of the cameras; give `--half`, which stretches them"
+        )
+    })
 }
 
 fn of_views(stated: Stated, layout: ViewLayout, swap: bool) -> Option<String> {
@@ -226,13 +246,18 @@ mod tests {
         }
         for (par, layout) in [
             ((1, 1), ViewLayout::SideBySide),
-            ((2, 1), ViewLayout::TopBottom),
+            ((100, 99), ViewLayout::Whole),
+            ((1, 1), ViewLayout::HalfWhole),
             ((1, 1), ViewLayout::Whole),
             ((2, 1), ViewLayout::HalfWhole),
             ((2, 1), ViewLayout::HalfSideBySide),
         ] {
             assert_eq!(of(par, layout), "", "{par:?} {layout:?}");
         }
+        assert!(of((4, 3), ViewLayout::Whole).contains("pixels of 4:3, which are matched as"));
+        assert!(
+            of((4, 3), ViewLayout::HalfWhole).contains("`--half` stretches by 2; leave it out")
+        );
     }
 
     #[test]
