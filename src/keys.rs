@@ -25,6 +25,7 @@ pub enum Action {
     ArrowUp,
     ArrowDown,
     Measure,
+    Obstacles,
     Status,
     Overlay,
     FullScreen,
@@ -101,7 +102,7 @@ const fn row(
 
 use Group::{Files, Playback, Tuning, Views};
 
-pub const KEYS: [Row; 32] = [
+pub const KEYS: [Row; 33] = [
     row(Views, On::Both, &[("l", Action::NextView)], "next view"),
     row(
         Views,
@@ -135,6 +136,7 @@ pub const KEYS: [Row; 32] = [
         "move the probe, turn the points",
     ),
     row(Views, On::Both, &[("m", Action::Measure)], "measure between two points"),
+    row(Views, On::Both, &[("n", Action::Obstacles)], "obstacles and zones on, off"),
     row(
         Views,
         On::Both,

@@ -2,12 +2,14 @@
 //! values; the run applies them.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
 
+use stereod_core::thread::locked;
 use stereod_io::sink::colouring::Colouring;
+use stereod_obstacles::zones::{Edit, ZoneRule};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
@@ -103,8 +105,24 @@ pub enum Ask {
     Values { id: RequestId, values: Vec<Wish> },
     /// Return to the values of the configuration.
     Reset(RequestId),
+    /// Add or remove a zone.
+    Zone { id: RequestId, edit: Edit },
     /// Write a configuration file with the values in effect.
     Write,
+}
+
+/// The zones that a run watches, in the order of what it finds in them. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Zones(Arc<Mutex<Arc<[ZoneRule]>>>);
+
+impl Zones {
+    pub fn get(&self) -> Arc<[ZoneRule]> {
+        locked(&self.0).clone()
+    }
+
+    pub fn set(&self, zones: Vec<ZoneRule>) {
+        *locked(&self.0) = zones.into();
+    }
 }
 
 /// Knobs, and the function that applies their values.

@@ -3,10 +3,8 @@
 use stereod_core::frame::{Image, StereoGeometry};
 use stereod_core::obstacles::{Bin, Obstacles};
 
-use crate::scan::Rays;
+use crate::overlay::{CLEAR, colour, edges};
 
-const CLEAR: [u8; 3] = [40, 150, 60];
-const UNKNOWN: [u8; 3] = [90, 90, 90];
 const BEHIND: [u8; 3] = [30, 30, 30];
 const OUTSIDE: [u8; 3] = [12, 12, 12];
 const RING: [u8; 3] = [200, 200, 200];
@@ -18,15 +16,6 @@ pub struct Picture {
     pub rgb: Vec<u8>,
 }
 
-/// Returns the colour of a bin: red for near obstacles to yellow for far ones, green if it is clear, grey if unknown.
-fn colour(bin: Bin, far_m: f64) -> [u8; 3] {
-    match bin {
-        Bin::Obstacle(nearest) => [230, (220.0 * (nearest.distance_m / far_m).min(1.0)) as u8, 30],
-        Bin::Clear => CLEAR,
-        Bin::Unknown => UNKNOWN,
-    }
-}
-
 /// Draws the scan under the left image, and from above at its right: ahead is up, and rings are a quarter of the far limit
 /// apart.
 pub fn draw(obstacles: &Obstacles, left: &Image, geometry: StereoGeometry) -> Picture {
@@ -36,7 +25,6 @@ pub fn draw(obstacles: &Obstacles, left: &Image, geometry: StereoGeometry) -> Pi
     let whole = height + strip;
     let mut picture = Picture { width: width + whole, height: whole, rgb: Vec::new() };
     picture.rgb.resize(3 * picture.width * whole, 0);
-    let rays = Rays::new(&obstacles.mount, geometry);
     let bin_at = |degrees: f64| {
         let bin = (degrees - scan.first_deg).rem_euclid(360.0) / scan.bin_deg;
         scan.bins.get(bin as usize).copied()
@@ -47,10 +35,12 @@ pub fn draw(obstacles: &Obstacles, left: &Image, geometry: StereoGeometry) -> Pi
     for y in 0..height {
         left.row(y).iter().enumerate().for_each(|(x, &grey)| put(x, y, [grey; 3]));
     }
+    let edges = edges(scan, &obstacles.mount, geometry, width);
     for x in 0..width {
-        let [ahead, to_left, _] = rays.direction(x as f64, geometry.centre_y_px);
-        let bin = bin_at(to_left.atan2(ahead).to_degrees());
-        let colour = bin.map_or(OUTSIDE, |bin| colour(bin, scan.far_m));
+        let middle = (x as f64 + 0.5) / width as f64;
+        let is_here = |(_, edges): &(_, &[f64])| (edges[1]..edges[0]).contains(&middle);
+        let bin = scan.bins.iter().zip(edges.windows(2)).find(is_here);
+        let colour = bin.map_or(OUTSIDE, |(&bin, _)| colour(bin, scan.far_m));
         (height..whole).for_each(|y| put(x, y, colour));
     }
     // The middle of the scan points up, so that a camera that looks back is no different.

@@ -39,6 +39,17 @@ impl Finder {
         Ok(Self { scanner: Scanner::new(rules, &mount)?, watch, tracker, mount, boxes })
     }
 
+    /// Goes on by the rules of another one: with the boxes of this one, with the ground that it follows if the mount is the
+    /// same, and with what it remembers of zones that are the same.
+    pub fn go_on_as(&mut self, mut next: Self) {
+        next.watch.remember(&self.watch);
+        next.boxes = self.boxes.take();
+        if next.mount == self.mount && next.tracker.is_some() {
+            next.tracker = self.tracker.take().or(next.tracker);
+        }
+        *self = next;
+    }
+
     /// Finds what is in a pair; `None` if its cameras are not known.
     pub fn find(&mut self, matched: &Matched) -> Option<Obstacles> {
         let geometry = matched.geometry?;

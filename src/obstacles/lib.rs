@@ -11,7 +11,9 @@ pub mod mavlink;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 mod nearest;
+pub mod overlay;
 pub mod scan;
+pub mod usual;
 pub mod words;
 #[cfg(test)]
 mod world;

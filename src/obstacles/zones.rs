@@ -3,11 +3,14 @@
 //! A zone is a polygon of the image between two distances, or a prism in the vehicle's axes. Rays that end before it do
 //! not see it, so what hides a zone makes it unknown, not free.
 
+use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use stereod_core::frame::{INVALID, Matched, StereoGeometry};
 use stereod_core::obstacles::{Mount, Nearest, Thing, Zone};
+use stereod_core::reading;
 
 use crate::boxes::DetectorBox;
 use crate::nearest::{Cells, Extent, PER_PX};
@@ -23,18 +26,18 @@ const SHARE: f64 = 0.05;
 const WIDER: f64 = 1.05;
 
 /// A zone as a file describes it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneRule {
     pub name: String,
     /// Corners of a polygon, as fractions of the width and height of the rectified left image, from its upper left corner.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub image: Vec<[f64; 2]>,
     /// Corners of a prism's base in metres: ahead and to the left, in the vehicle's axes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floor: Vec<[f64; 2]>,
     /// Lower and upper end of the prism in metres.
-    #[serde(default = "default_height")]
+    #[serde(default = "default_height", skip_serializing_if = "is_default")]
     pub height_m: [f64; 2],
     /// Horizontal distances from the camera between which a polygon of the image counts, in metres.
     #[serde(default)]
@@ -53,6 +56,10 @@ fn default_height() -> [f64; 2] {
     [0.1, 2.0]
 }
 
+fn is_default(height_m: &[f64; 2]) -> bool {
+    *height_m == default_height()
+}
+
 fn default_far() -> f64 {
     20.0
 }
@@ -65,7 +72,7 @@ fn default_known() -> f64 {
     0.8
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
@@ -75,6 +82,20 @@ struct File {
 /// Most zones of a file: each takes its time with every pair.
 const MOST: usize = 64;
 
+/// Largest file of zones in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Returns the text of a file of zones.
+///
+/// # Errors
+///
+/// If it cannot be read, or is no text.
+pub fn text(path: &Path) -> anyhow::Result<String> {
+    let name = || format!("the zones {}", path.display());
+    let bytes = reading::read(path, LONGEST).with_context(name)?;
+    String::from_utf8(bytes).with_context(name)
+}
+
 /// Reads the zones of a file in TOML.
 ///
 /// # Errors
@@ -82,13 +103,105 @@ const MOST: usize = 64;
 /// If it is no such file, or a zone has no name, no area, or limits that leave nothing.
 pub fn read(text: &str) -> anyhow::Result<Vec<ZoneRule>> {
     let File { zone: zones } = toml::from_str(text)?;
+    check(&zones)?;
+    Ok(zones)
+}
+
+/// Returns a file of these zones.
+///
+/// # Errors
+///
+/// If a name cannot be written.
+pub fn to_toml(zones: &[ZoneRule]) -> anyhow::Result<String> {
+    Ok(toml::to_string(&File { zone: zones.to_vec() })?)
+}
+
+fn check(zones: &[ZoneRule]) -> anyhow::Result<()> {
     anyhow::ensure!(zones.len() <= MOST, "{} zones; at most {MOST} are watched", zones.len());
     for (place, zone) in zones.iter().enumerate() {
         zone.check().map_err(|why| anyhow::anyhow!("zone {:?}: {why}", zone.name))?;
         let is_double = zones[..place].iter().any(|other| other.name == zone.name);
         anyhow::ensure!(!is_double, "two zones are called {:?}", zone.name);
     }
-    Ok(zones)
+    Ok(())
+}
+
+/// A change of the zones of a run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edit {
+    Add(ZoneRule),
+    /// By its name.
+    Remove(String),
+}
+
+impl Edit {
+    pub fn name(&self) -> &str {
+        match self {
+            Edit::Add(zone) => &zone.name,
+            Edit::Remove(name) => name,
+        }
+    }
+
+    /// Returns the zones after the change.
+    ///
+    /// # Errors
+    ///
+    /// If the new zone is wrong, or there is none of this name.
+    pub fn of(&self, zones: &[ZoneRule]) -> anyhow::Result<Vec<ZoneRule>> {
+        let mut zones = zones.to_vec();
+        match self {
+            Edit::Add(zone) => zones.push(zone.clone()),
+            Edit::Remove(name) => {
+                let place = zones.iter().position(|zone| zone.name == *name);
+                zones.remove(place.with_context(|| format!("there is no zone {name:?}"))?);
+            }
+        }
+        check(&zones)?;
+        Ok(zones)
+    }
+
+    /// Returns the text of a file after the change, with its comments and its other zones as they are. A comment right above
+    /// a zone goes with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Edit::of`], and if the file has its zones in another form than `[[zone]]`.
+    pub fn in_text(&self, text: &str) -> anyhow::Result<String> {
+        let wanted = self.of(&read(text)?)?;
+        let edited = match self {
+            Edit::Add(zone) => {
+                let gap = if text.is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
+                let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+                format!("{text}{end}{gap}{}", to_toml(std::slice::from_ref(zone))?)
+            }
+            Edit::Remove(name) => without(text, name),
+        };
+        let is_right = read(&edited).is_ok_and(|zones| zones == wanted);
+        anyhow::ensure!(is_right, "its zones are not written as [[zone]]; change it by hand");
+        Ok(edited)
+    }
+}
+
+/// Returns the text without the lines of a zone.
+fn without(text: &str, name: &str) -> String {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut parts: Vec<String> = vec![String::new()];
+    for (place, line) in lines.iter().enumerate() {
+        let begins = |line: &str| line.trim_start().starts_with("[[");
+        let is_comment = |line: &&&str| line.trim_start().starts_with('#');
+        let comments = lines[place..].iter().take_while(is_comment).count();
+        // A comment belongs to the zone below it; the first of several begins the part.
+        let is_first = place == 0 || !is_comment(&&lines[place - 1]);
+        if is_first && lines.get(place + comments).is_some_and(|line| begins(line)) {
+            parts.push(String::new());
+        }
+        parts.last_mut().into_iter().for_each(|part| *part += line);
+    }
+    let is_kept = |part: &&String| {
+        read(part).map_or(true, |zones| zones.iter().all(|zone| zone.name != name))
+    };
+    parts.iter().filter(is_kept).map(String::as_str).collect()
 }
 
 impl ZoneRule {
@@ -101,8 +214,8 @@ impl ZoneRule {
         };
         let limits = [self.near_m, self.far_m, self.hold_s, self.known];
         let numbers = corners.iter().chain([&self.height_m]).flatten().chain(&limits);
-        if self.name.trim().is_empty() {
-            Err("give it a `name`")
+        if self.name.trim().is_empty() || self.name.contains(char::is_control) {
+            Err("give it a `name` of one line")
         } else if self.image.is_empty() == self.floor.is_empty() {
             Err(
                 "give either `image`, corners in the image, or `floor`, corners in the vehicle's axes",
@@ -213,6 +326,15 @@ impl Watch {
     pub fn new(rules: Vec<ZoneRule>, pixels: u32, confidence: u8) -> Self {
         let memory = vec![Memory::default(); rules.len()];
         Self { rules, memory, cells: Cells::default(), points: Vec::new(), pixels, confidence }
+    }
+
+    /// Takes over what another one remembers of zones that are the same.
+    pub fn remember(&mut self, before: &Watch) {
+        for (rule, memory) in self.rules.iter().zip(&mut self.memory) {
+            if let Some(place) = before.rules.iter().position(|other| other == rule) {
+                *memory = before.memory[place];
+            }
+        }
     }
 
     /// Returns the state of each zone after this pair.
@@ -474,6 +596,54 @@ mod tests {
     }
 
     #[test]
+    fn files_keep_their_comments_and_other_zones() {
+        let text = format!(
+            "# Rig 1.\n\n# The gate.\n{VOLUME}\n# Behind\n# it.\n[[zone]]\nname = 'b' # not 'v'\nimage = [\n  [0, 0], # upper left\n[1, 0],\n[1, 1]]"
+        );
+        let zone = ZoneRule { name: "it's \"new\"".into(), ..read(VOLUME).unwrap().remove(0) };
+        let added = Edit::Add(zone.clone()).in_text(&text).unwrap();
+        assert!(added.starts_with(&text), "{added}");
+        assert_eq!(read(&added).unwrap()[2], zone);
+        let name = |text: &str| -> Vec<_> {
+            read(text).unwrap().into_iter().map(|zone| zone.name).collect()
+        };
+        let removed = Edit::Remove("v".into()).in_text(&added).unwrap();
+        assert_eq!(name(&removed), ["b", "it's \"new\""]);
+        assert!(removed.starts_with("# Rig 1.\n\n# Behind\n# it.\n[[zone]]\n"), "{removed}");
+        let removed = Edit::Remove("b".into()).in_text(&removed).unwrap();
+        assert_eq!(name(&removed), [zone.name.as_str()]);
+        assert!(!removed.contains("Behind"), "{removed}");
+        assert_eq!(Edit::Remove(zone.name).in_text(&removed).unwrap().trim(), "# Rig 1.");
+        let inline = "zone = [{ name = 'v', floor = [[0, 0], [1, 0], [0, 1]] }, { name = 'b', floor = [[0, 0], [1, 0], [0, 1]] }]\n";
+        for edit in [
+            Edit::Remove("v".into()),
+            Edit::Add(ZoneRule { name: "w".into(), ..read(VOLUME).unwrap().remove(0) }),
+        ] {
+            let error = edit.in_text(inline).unwrap_err().to_string();
+            assert!(error.contains("by hand"), "{error}");
+        }
+        for (edit, word) in [
+            (Edit::Remove("w".into()), "no zone \"w\""),
+            (Edit::Add(read(VOLUME).unwrap().remove(0)), "two zones"),
+        ] {
+            assert!(edit.in_text(VOLUME).unwrap_err().to_string().contains(word));
+        }
+    }
+
+    #[test]
+    fn a_zone_that_stays_is_remembered_when_others_change() {
+        let (mut before, there) = (watch(VOLUME), post(3.0, 1.0));
+        assert_eq!(state(&mut before, &there).occupied, Some(true));
+        // Nothing is there any more, for less than `hold_s`.
+        let gone = post(5.0, 1.0);
+        let mut after =
+            watch(&format!("[[zone]]\nname = 'n'\nfloor = [[2, 0], [4, 0], [4, 2]]\n{VOLUME}"));
+        after.remember(&before);
+        let zones = after.zones(&gone.seen(&mount()), &mount(), geometry());
+        assert_eq!((zones[0].occupied, zones[1].occupied), (Some(false), Some(true)));
+    }
+
+    #[test]
     fn wrong_zones_are_refused_by_name() {
         for (text, word) in [
             ("[[zone]]\nname = 'a'\n", "either `image`"),
@@ -481,6 +651,7 @@ mod tests {
             ("[[zone]]\nname = 'a'\nimage = [[0, 0], [2, 0], [2, 1]]\n", "from 0 to 1"),
             ("[[zone]]\nname = 'a'\nfloor = [[0, 0], [inf, 0], [2, 1]]\n", "finite"),
             ("[[zone]]\nname = 'a'\nfloor = [[0, 0], [1, 0], [2, 1]]\nfar_m = 0\n", "far_m"),
+            ("[[zone]]\nname = \"a\\nb\"\nfloor = [[0, 0], [1, 0], [2, 1]]\n", "one line"),
             ("[[zone]]\nname = ''\nfloor = [[0, 0], [1, 0], [2, 1]]\n", "name"),
             ("[[zone]]\nname = 'a'\nfoo = 1\n", "foo"),
         ] {

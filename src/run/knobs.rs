@@ -2,19 +2,31 @@
 
 use toml::Value;
 
-use crate::settings::{Loaded, rows};
+use crate::settings::{Loaded, OF_OBSTACLES, rows};
 use crate::viewer::{Knob, KnobKind};
 use stereod_core::settings::row::{Kind, Offers, Panel, Row};
 
-const GROUPS: [&str; 8] =
-    ["Preset", "Cost", "Range", "Smoothness", "Checks", "Filters", "Colours", "Pictures"];
+const GROUPS: [&str; 10] = [
+    "Preset",
+    "Obstacles",
+    "Mount",
+    "Cost",
+    "Range",
+    "Smoothness",
+    "Checks",
+    "Filters",
+    "Colours",
+    "Pictures",
+];
 
 /// Returns the knobs for these settings, without those that have no effect with the others.
 pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
+    let finds = loaded.settings.finds_obstacles();
     let means_something = |&(section, row): &(&str, &Row)| {
-        row.only.is_none_or(|(key, names)| {
-            loaded.values()[section][key].as_str().is_some_and(|name| names.contains(&name))
-        })
+        (finds || !OF_OBSTACLES.contains(&section))
+            && row.only.is_none_or(|(key, names)| {
+                loaded.values()[section][key].as_str().is_some_and(|name| names.contains(&name))
+            })
     };
     let panels = rows()
         .filter(means_something)
@@ -154,6 +166,22 @@ mod tests {
             }
         }
         assert_eq!(open, ["block_window", "census_window"]);
+    }
+
+    #[test]
+    fn obstacles_can_be_tuned_where_they_are_found() {
+        let of_obstacles = |text| {
+            let loaded = loaded(text);
+            let all = knobs(&loaded).into_iter();
+            let own = all.filter(|knob| crate::settings::OF_OBSTACLES.contains(&knob.name.0));
+            (own.collect::<Vec<_>>(), crate::settings::why_fixed(&loaded, "mount", "z_m"))
+        };
+        assert_eq!(of_obstacles(""), (Vec::new(), Some("this run finds no obstacles")));
+        let (own, why) = of_obstacles("[obstacles]\nfind = true\n");
+        let switches = own.iter().filter(|knob| knob.kind == KnobKind::Switch);
+        assert_eq!(switches.map(|knob| knob.name.1).collect::<Vec<_>>(), ["overhangs"]);
+        assert_eq!((own.len(), why), (15, None));
+        assert!(own.iter().all(|knob| GROUPS.contains(&knob.group)));
     }
 
     #[test]

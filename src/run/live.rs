@@ -1,6 +1,7 @@
 //! A run while pairs flow: the parts that watch and change it.
 
 mod changes;
+pub mod finding;
 pub mod handles;
 pub mod observations;
 pub mod opened;

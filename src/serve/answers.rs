@@ -35,7 +35,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, kind and content.
-const PAGE: [(&str, &str, &str); 14] = [
+const PAGE: [(&str, &str, &str); 15] = [
     ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
     ("/page.js", SCRIPT, include_str!("live/page.js")),
@@ -50,6 +50,7 @@ const PAGE: [(&str, &str, &str); 14] = [
     ("/page/state.js", SCRIPT, include_str!("live/page/state.js")),
     ("/page/status.js", SCRIPT, include_str!("live/page/status.js")),
     ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
+    ("/page/zones.js", SCRIPT, include_str!("live/page/zones.js")),
 ];
 
 #[derive(Clone)]
@@ -73,12 +74,8 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
     };
     let Run { state, live } = match place {
         Place::Run(run) => run,
-        Place::Waits if site.access.token.is_some() && is_page(path) => return of_page(path),
-        Place::Waits => {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "this rig has not started yet\n".into());
-        }
-        Place::Failed(_) if site.access.token.is_some() && is_page(path) => return of_page(path),
-        Place::Failed(reason) => return of_failed(&mut request, &reason, rights, &site),
+        Place::Away(_) if site.access.token.is_some() && is_page(path) => return of_page(path),
+        Place::Away(reason) => return of_away(&mut request, &reason, rights, &site),
         Place::Root => return of_all(path, request.uri().query(), &site),
     };
     if let (Some(live), true) = (&live, is_socket(path)) {
@@ -95,7 +92,13 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
                 let text = state.settings();
                 attached(with_kind(StatusCode::OK, "application/toml", text), "stereod.toml")
             }
-            ("settings.toml", false) => {
+            ("zones.toml", true) => match live.zones_file() {
+                Ok(text) => {
+                    attached(with_kind(StatusCode::OK, "application/toml", text), "zones.toml")
+                }
+                Err(error) => plain(StatusCode::CONFLICT, format!("{error}\n")),
+            },
+            ("settings.toml" | "zones.toml", false) => {
                 plain(StatusCode::UNAUTHORIZED, "the settings need the token\n".into())
             }
             _ => snapshot_of(live, name).await,
@@ -107,23 +110,30 @@ pub async fn answer(mut request: Request<Incoming>, site: Site, peer: Peer) -> R
             false => plain(StatusCode::UNAUTHORIZED, "recordings need the token\n".into()),
         };
     }
-    // Those of the process stand above the rigs.
-    let process = if site.runs.names().len() == 1 { Process::now() } else { None };
-    respond(path, &*state, process, live.is_some())
+    respond(path, &*state, process(&site), live.is_some())
 }
 
-/// Answers for a rig that has failed with the reason. A browser shows its page only that of a WebSocket.
-fn of_failed(
+/// Returns the figures of the process, unless they stand above the rigs.
+fn process(site: &Site) -> Option<Process> {
+    if site.runs.names().len() == 1 { Process::now() } else { None }
+}
+
+/// Answers for a rig that waits or has failed. A browser shows its page only the reason of a WebSocket.
+fn of_away(
     request: &mut Request<Incoming>,
     reason: &str,
     rights: Option<Rights>,
     site: &Site,
 ) -> Response<Body> {
-    if site.access.token.is_none() || !is_socket(request.uri().path()) {
+    let path = request.uri().path();
+    if path == "/metrics" {
+        return of_metrics(text(Some((Arc::default(), false)), process(site)));
+    }
+    if site.access.token.is_none() || !is_socket(path) {
         return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"));
     }
     let ending = match rights {
-        Some(_) => Ending::away(format!("this rig has {reason}")),
+        Some(_) => Ending::away(reason.to_owned()),
         None => Ending::without_token(),
     };
     upgrade(request, |socket, _| drop(tokio::spawn(connection::refuse(socket, ending))))

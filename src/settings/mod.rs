@@ -19,8 +19,8 @@ use program::{
     Alignment, Colour, Demo, Log, Metrics, MountSettings, Obstacles, Ros2, Serve, Window,
 };
 pub use program::{
-    AtEnd, Calibration, Camera, Ground, Output, Pace, Places, Queue, Size, Source, Stats,
-    WindowMode, config_file, replace_quoted, to_file, to_toml, why_fixed, with_flags,
+    AtEnd, BOXES_OF_GRAPH, Calibration, Camera, Ground, Output, Pace, Places, Queue, Size, Source,
+    Stats, WindowMode, config_file, replace_quoted, to_file, to_toml, why_fixed, with_flags,
 };
 use stereod_core::frame::{DisparityRange, StereoGeometry};
 use stereod_core::picture::cloud::CloudOptions;
@@ -31,6 +31,9 @@ pub use stereod_core::settings::{
 };
 use stereod_io::sink::colour::ColourRange;
 use stereod_io::sink::colouring::Colouring;
+
+/// Sections that only matter to a run that finds obstacles.
+pub const OF_OBSTACLES: [&str; 2] = ["mount", "obstacles"];
 
 pub type Layers = stereod_core::settings::Layers<Settings>;
 

@@ -95,6 +95,7 @@ pub(crate) struct App {
     overlay: bool,
     view_before: View,
     histograms: bool,
+    obstacles: bool,
     sheet: Option<Sheet>,
     ended: bool,
     failure: Option<String>,
@@ -138,6 +139,7 @@ impl App {
             overlay: true,
             view_before: View::Disparity,
             histograms: false,
+            obstacles: true,
             sheet: None,
             ended: false,
             failure: None,
@@ -252,6 +254,7 @@ impl App {
             Action::PointCloud => self.point_cloud(),
             Action::Undo => self.undo(),
             Action::Measure => self.toggle_measuring(),
+            Action::Obstacles => self.obstacles = !self.obstacles,
             Action::Status => {
                 self.histograms = !self.histograms;
                 self.overlay |= self.histograms;

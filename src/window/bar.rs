@@ -116,6 +116,9 @@ fn buttons(ui: &mut Ui, content: &OverlayContent) -> Option<Action> {
     }
     button(ui, Action::Snapshot, "Snapshot", false);
     button(ui, Action::Measure, "Measure", bar.is_measuring);
+    if let Some(shows) = bar.obstacles {
+        button(ui, Action::Obstacles, "Obstacles", shows);
+    }
     if bar.view == View::Points {
         button(ui, Action::DepthColours, "Depth colours", bar.depth_colours);
     }

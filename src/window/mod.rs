@@ -44,6 +44,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use winit::error::EventLoopError;
 use winit::event_loop::EventLoop;
 
+pub use above::Around;
 #[cfg(test)]
 pub(crate) use app::measuring::ruler;
 use event_loop::{End, Shell, show_window};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::viewer::Tuning;
+use crate::viewer::{Tuning, Zones};
 use stereod_core::frame::{DisparityRange, Matched};
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_io::camera::CameraInput;
@@ -58,6 +58,8 @@ pub struct WindowOptions {
     pub timeline: Result<Span, String>,
     pub tuning: Option<Tuning>,
     pub cameras: Option<CameraDesk>,
+    /// The zones that the run watches.
+    pub zones: Zones,
     /// Smaller frames (width, height in points) are enlarged at the start.
     pub smallest: (u32, u32),
     /// Largest size (width, height in points) at the start, which the monitor may reduce further.
@@ -84,6 +86,7 @@ impl WindowOptions {
             timeline: Err("only recordings have a timeline".to_owned()),
             tuning: None,
             cameras: None,
+            zones: Zones::default(),
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use egui::epaint::Mesh;
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-use super::above;
+use super::above::Around;
 use super::help::Sheet;
 use super::histogram::{self, Histogram};
 use super::options::{Timing, View};
@@ -19,7 +19,6 @@ use super::timeline::Timeline;
 use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
-use stereod_core::obstacles::Obstacles;
 use stereod_io::sink::colour::{ColourMap, legend_label};
 
 /// State of the buttons.
@@ -29,6 +28,8 @@ pub struct Bar {
     /// Whether frames are written to files now; `None` if the run writes none.
     pub records: Option<bool>,
     pub is_measuring: bool,
+    /// Whether obstacles are shown; `None` if the run does not look for them.
+    pub obstacles: Option<bool>,
     pub depth_colours: bool,
 }
 
@@ -43,7 +44,7 @@ pub struct OverlayContent {
     /// State of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
     /// What was found in the pair, if the run looks for it.
-    pub obstacles: Option<Obstacles>,
+    pub around: Option<Around>,
     pub legend: Option<Legend>,
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
@@ -109,6 +110,9 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     if let Some(wipe) = &content.wipe {
         wipe.paint_line(painter, scale);
     }
+    if let Some(around) = &content.around {
+        around.paint_over_images(painter, scale);
+    }
     let area = painter.clip_rect().shrink(MARGIN);
     if let Some(rows) = &content.rows {
         rows.paint(painter, scale);
@@ -146,8 +150,8 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     for histogram in content.histograms.iter().flatten() {
         corner.min.y = histogram.paint(painter, corner) + MARGIN;
     }
-    if let Some(obstacles) = &content.obstacles {
-        above::paint(painter, area, obstacles);
+    if let Some(around) = &content.around {
+        around.paint_from_above(painter, area);
     }
     banners(painter, area, content);
     if let Some(sheet) = &content.sheet {

@@ -40,17 +40,22 @@ impl Pane {
         self.x + (self.width as f32 * share.clamp(0.0, 1.0)).round() as u32
     }
 
-    /// Returns the position on the target of the centre of an image pixel, also if it is not in the pane.
-    pub fn centre_of(&self, pixel: (u32, u32), picture: (u32, u32)) -> (f64, f64) {
+    /// Returns the position on the target of a place in the image, as shares of it, also if it is not in the pane.
+    pub fn position_of(&self, [across, down]: [f64; 2]) -> (f64, f64) {
         let [left, top, width, height] = self.part.map(f64::from);
-        let place = |pixel, count, (begin, part), start, extent| {
-            let share = ((f64::from(pixel) + 0.5) / f64::from(count) - begin) / part;
-            f64::from(start) + share * f64::from(extent)
+        let place = |share, (begin, part), start, extent| {
+            f64::from(start) + (share - begin) / part * f64::from(extent)
         };
         (
-            place(pixel.0, picture.0, (left, width), self.x, self.width),
-            place(pixel.1, picture.1, (top, height), self.y, self.height),
+            place(across, (left, width), self.x, self.width),
+            place(down, (top, height), self.y, self.height),
         )
+    }
+
+    /// Returns the position on the target of the centre of an image pixel, also if it is not in the pane.
+    pub fn centre_of(&self, pixel: (u32, u32), picture: (u32, u32)) -> (f64, f64) {
+        let share = |pixel, count| (f64::from(pixel) + 0.5) / f64::from(count);
+        self.position_of([share(pixel.0, picture.0), share(pixel.1, picture.1)])
     }
 
     pub fn contains(&self, (x, y): (f64, f64)) -> bool {

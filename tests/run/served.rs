@@ -652,6 +652,23 @@ fn a_token_in_a_file_is_not_printed() {
 }
 
 #[test]
+fn the_page_says_what_a_rig_waits_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = ["--left", "/dev/video777", "--right", "/dev/video778"];
+    let arguments = [&absent[..], &["--set", "source.wait_s=600"]].concat();
+    let served = Served::start(folder.path(), "0", &arguments);
+    let (status, page) = served.get("/");
+    assert!(status == 200 && String::from_utf8(page).unwrap().contains("page.js"));
+    wait_until("the reason", || {
+        let (code, reason) = closing(&mut served.with_token());
+        // A browser connects again.
+        assert_eq!(code, 1001, "{reason}");
+        reason.starts_with("waiting for the source: /dev/video777: no camera")
+    });
+    assert_eq!(served.get("/snapshot/settings.toml").0, 503);
+}
+
+#[test]
 fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     let folder = tempfile::tempdir().unwrap();
     let cameras = ["--focal", "80", "--baseline", "0.1"];
@@ -710,6 +727,38 @@ fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     send(&mut owner, &json!({ "op": "unsubscribe", "subscriptionIds": [5, 6] }));
     send(&mut owner, &json!({ "op": "getParameters", "parameterNames": [], "id": "all" }));
     assert_eq!(next_text(&mut owner, "parameterValues")["id"], "all");
+}
+
+#[test]
+fn a_mount_is_sent_once_unless_it_is_tuned_or_follows_the_ground() {
+    for (ground, is_moving) in [("fixed", false), ("track", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let follows = format!("--set=mount.ground={ground}");
+        let more = ["--focal", "80", "--baseline", "0.1", "--set=mount.z_m=0.8", &follows];
+        let obstacles = ["--set", "obstacles.find=true"];
+        let served = Served::start(folder.path(), "0", &[&DEMO[..], &more, &obstacles].concat());
+        let mut viewer = served.foxglove(&served.token, "").unwrap();
+        next_text(&mut viewer, "advertise");
+        let channels = next_text(&mut viewer, "advertise")["channels"].clone();
+        let of = |topic: &str| {
+            let channel = channels.as_array().unwrap().iter().find(|it| it["topic"] == topic);
+            channel.map(|channel| channel["id"].clone())
+        };
+        assert!(of("/tf_static").is_some() && of("/tf").is_some() == is_moving, "{channels}");
+        let topic = if is_moving { "/tf" } else { "/tf_static" };
+        let subscriptions = json!([{ "id": 1, "channelId": of(topic) }]);
+        send(&mut viewer, &json!({ "op": "subscribe", "subscriptions": subscriptions }));
+        let mut times = Vec::new();
+        while times.len() < 3 {
+            let Message::Binary(bytes) = viewer.read().unwrap() else { continue };
+            assert!(bytes.windows(9).any(|at| at == b"base_link"), "{bytes:?}");
+            times.push(u64::from_le_bytes(bytes[5..13].try_into().unwrap()));
+            // What holds for the whole stream comes again if it is tuned.
+            let x = json!([{ "name": "mount.x_m", "value": 0.25 * times.len() as f64 }]);
+            send(&mut viewer, &json!({ "op": "setParameters", "parameters": x }));
+        }
+        assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+    }
 }
 
 /// A client that changes settings and hears of all changes.

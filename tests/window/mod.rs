@@ -15,9 +15,9 @@ use child::Child;
 use image::{Rgba, RgbaImage};
 use stereod::status::{Banner, Counts, Judged, RunStatus};
 use stereod::window::{
-    ALL_DEPTHS, Bar, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent, Rates,
-    Rows, Scene, Sheet, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink, Wipe,
-    panes,
+    ALL_DEPTHS, Around, Bar, Histogram, Hover, Legend, Limits, Offscreen, Orbit, OverlayContent,
+    Rates, Rows, Scene, Sheet, Side, Timeline, Timing, View, Window, WindowOptions, WindowSink,
+    Wipe, panes,
 };
 use stereod::{DisparityRange, INVALID, StereoGeometry};
 use stereod_core::frame::{Image, Matched, StereoPair};

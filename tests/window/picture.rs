@@ -1,7 +1,9 @@
 //! The image off-screen: colours, positions, overlay.
 
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
+use stereod_core::obstacles::{Bin, Mount, Nearest, Obstacles, Scan, Zone};
 use stereod_core::pool::Pool;
+use stereod_obstacles::overlay;
 
 use super::*;
 
@@ -180,7 +182,7 @@ fn full_status() -> RunStatus {
 fn full_overlay() -> OverlayContent {
     OverlayContent {
         temporal: None,
-        obstacles: None,
+        around: None,
         rates: Rates {
             timing: Timing::Latency,
             frames_per_second: Some(29.97),
@@ -280,6 +282,64 @@ fn the_overlay_is_where_it_should_be() {
     assert_ne!(full, shown);
     let again = offscreen.render(&frame(0), &scene, (size.0, free), None).unwrap();
     assert_eq!(again, bare, "the overlay leaves nothing behind");
+}
+
+/// The scan and the zones lie over the left image and over the disparity, and not over the right image.
+#[test]
+fn obstacles_and_zones_lie_over_the_images() {
+    let Some(mut offscreen) = offscreen("obstacles_and_zones_lie_over_the_images") else { return };
+    let mut frame = Arc::into_inner(frame(0)).unwrap();
+    let position_m = [2.0, 0.2, 0.0];
+    let nearest = Nearest { distance_m: 2.0, nearest_m: 2.0, sigma_m: 0.1, position_m, pixels: 99 };
+    let bins = vec![Bin::Clear, Bin::Unknown, Bin::Obstacle(nearest)];
+    let scan = Scan { first_deg: -7.5, bin_deg: 5.0, bins, near_m: 0.5, far_m: 4.0 };
+    let states = [Some(true), Some(false), None];
+    let zone = |(place, occupied)| Zone {
+        name: String::from(["a", "b", "c"][place]),
+        occupied,
+        nearest: None,
+        known: 1.0,
+    };
+    let zones = states.into_iter().enumerate().map(zone).collect();
+    frame.obstacles = Some(Obstacles { scan, zones, things: Vec::new(), mount: Mount::default() });
+    let rule = |(name, left): (&str, f64)| {
+        let right = left + 0.2;
+        format!(
+            "[[zone]]\nname = '{name}'\nimage = [[{left}, 0.3], [{right}, 0.3], [{right}, 0.4], [{left}, 0.4]]\n"
+        )
+    };
+    let rules = [("a", 0.1), ("b", 0.4), ("c", 0.7)].map(rule).concat();
+    let rules = stereod_obstacles::zones::read(&rules).unwrap();
+    // Columns of the bins' middles: 400 px of focal length, and pixels from their middles.
+    let column = |degrees: f64| (80.5 - 400.0 * degrees.to_radians().tan()) / 160.0;
+    let mut places = vec![
+        (column(-5.0), 0.0, overlay::CLEAR),
+        (column(0.0), 0.0, overlay::UNKNOWN),
+        (column(5.0), 0.0, [235, 110, 40]),
+    ];
+    let lines = [0.1, 0.4, 0.7].into_iter().zip(states);
+    places.extend(lines.map(|(left, state)| (left, 0.35, overlay::zone_colour(state))));
+    for view in [View::SideBySide, View::Pair] {
+        let scene = scene(view, ColourMap::Grey);
+        let (size, room) = ((1200, 450 + BAR), (1200, 450));
+        let panes = panes(view, PICTURE, room);
+        let around = Around::new(&frame, &rules, panes.clone());
+        let content = OverlayContent { around, ..OverlayContent::default() };
+        offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
+        let shown = offscreen.render(&frame, &scene, size, Some(&content)).unwrap();
+        for (pane, is_marked) in panes.iter().zip([true, view == View::SideBySide]) {
+            for (across, down, colour) in &places {
+                let x = f64::from(pane.x) + across * f64::from(pane.width);
+                let y = f64::from(pane.y) + down * f64::from(pane.height) + 4.0;
+                let is_it = |x: u32| {
+                    let seen = shown.get_pixel(x, y as u32).0;
+                    (0..3).all(|i| seen[i].abs_diff(colour[i]) < 30)
+                };
+                let found = (x as u32 - 2..x as u32 + 2).any(is_it);
+                assert_eq!(found, is_marked, "{view:?}: {colour:?} at {x}, {y}");
+            }
+        }
+    }
 }
 
 /// At 200 %, every text is twice as large at twice the place.

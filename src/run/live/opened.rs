@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use super::finding::Finding;
 use super::requests::Requests;
 use crate::cli::RunArgs;
 use crate::run::prepare::rig::Rig;
@@ -27,6 +28,7 @@ pub struct Opened {
     /// Switches that stop, hold and step the source.
     pub control: Control,
     pub requests: Requests,
+    pub finding: Finding,
     pub remote: Option<Remote>,
     pub info: SourceInfo,
     pub live: Option<Arc<LiveState>>,

@@ -1,5 +1,6 @@
 //! Requests to the tuner, which wait until they are served.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use crate::observe::alignment::rotation::Turn;
 use crate::viewer::{Ask, RequestId, Wish};
 use stereod_core::thread::locked;
+use stereod_obstacles::zones::Edit;
 
 /// Requests to the tuner, from any thread. Clones share them.
 #[derive(Clone, Default)]
@@ -19,6 +21,7 @@ struct Waiting {
     turn: Option<Turn>,
     // Changes come before a file, which must hold the newest values.
     changes: Vec<Change>,
+    zones: VecDeque<(RequestId, Edit)>,
     files: usize,
 }
 
@@ -45,6 +48,7 @@ pub enum Request {
     Refine(Turn),
     /// Change settings, in this order.
     Change(Vec<Change>),
+    Zone(RequestId, Edit),
     /// Write a configuration file with the values in effect.
     Write,
 }
@@ -53,6 +57,7 @@ impl Request {
     pub fn ids(&self) -> Vec<RequestId> {
         match self {
             Request::Change(changes) => changes.iter().map(|change| change.id).collect(),
+            Request::Zone(id, _) => vec![*id],
             Request::Close | Request::Reload | Request::Refine(_) | Request::Write => Vec::new(),
         }
     }
@@ -65,6 +70,7 @@ impl Waiting {
                 self.changes.push(Change { id, to: Wanted::Values(values) });
             }
             Ask::Reset(id) => self.changes.push(Change { id, to: Wanted::Configured }),
+            Ask::Zone { id, edit } => self.zones.push_back((id, edit)),
             Ask::Write => self.files += 1,
         }
     }
@@ -78,6 +84,8 @@ impl Waiting {
             Some(Request::Refine(turn))
         } else if !self.changes.is_empty() {
             Some(Request::Change(mem::take(&mut self.changes)))
+        } else if let Some((id, edit)) = self.zones.pop_front() {
+            Some(Request::Zone(id, edit))
         } else {
             self.files = self.files.checked_sub(1)?;
             Some(Request::Write)
@@ -146,6 +154,8 @@ mod tests {
         requests.ask(Ask::Write);
         requests.ask(Ask::Values { id: id(OTHER, 1), values: values("1") });
         requests.ask(Ask::Write);
+        let edit = Edit::Remove("gate".into());
+        requests.ask(Ask::Zone { id: id(OWN, 2), edit: edit.clone() });
         requests.ask(Ask::Reset(id(OWN, 1)));
         requests.ask(Ask::Values { id: id(OTHER, 2), values: values("2") });
         requests.reload();
@@ -158,6 +168,8 @@ mod tests {
         let change = requests.next(None).unwrap();
         assert_eq!(change.ids(), [id(OTHER, 1), id(OWN, 1), id(OTHER, 2)]);
         assert_eq!(change, Request::Change(changes));
+        let zone = requests.next(None).unwrap();
+        assert_eq!((zone.ids(), zone), (vec![id(OWN, 2)], Request::Zone(id(OWN, 2), edit)));
         requests.close();
         assert_eq!(requests.next(None), Some(Request::Close));
         assert_eq!(requests.next(None), Some(Request::Write));

@@ -20,6 +20,7 @@ use crate::cli::RunArgs;
 use crate::observe::alignment::rotation::Turn;
 use crate::run::faces::service;
 use crate::run::knobs::knobs;
+use crate::run::open::obstacles;
 use crate::run::prepare::rig::Rig;
 use crate::run::{Error, read, told};
 use crate::settings::row;
@@ -31,6 +32,8 @@ use stereod_core::files;
 use stereod_core::redact::holds_secret;
 use stereod_core::thread;
 use stereod_io::playback::Move;
+use stereod_obstacles::finder::Finder;
+use stereod_obstacles::zones::{self, Edit, ZoneRule};
 
 /// Time after the last of several values from the window until they are logged.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -121,6 +124,7 @@ impl Worker {
                 self.answer(carry_out(&changes, self));
                 return Some(SETTLED);
             }
+            Some(Request::Zone(id, edit)) => self.answer(vec![(id, self.edit_zone(&edit))]),
             Some(Request::Write) => {
                 self.settle();
                 self.write();
@@ -264,6 +268,9 @@ impl Worker {
         }
         let settings = &next.settings;
         let geometry = self.handles.rig.pairs.geometry.as_ref();
+        if let Some(finder) = self.finder(&now, &next)? {
+            self.find_by(finder, self.handles.finding.zones.get().to_vec());
+        }
         self.handles.colouring.set(settings.colouring(next.params.range, geometry));
         self.handles.observations.warn_above(settings.alignment.warn_px);
         let changes = changes(&now, &next);
@@ -307,7 +314,7 @@ impl Worker {
     }
 
     fn replace_engine(&self, next: &Loaded, pairs: &PairSpec) -> anyhow::Result<()> {
-        let Handles { run, choice, swap, progress, is_movable, .. } = &*self.handles;
+        let Handles { choice, swap, progress, .. } = &*self.handles;
         if progress.source_ended.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -326,11 +333,62 @@ impl Worker {
         }
         swap.put(made?);
         self.since.set(Instant::now());
+        self.show_again();
+        Ok(())
+    }
+
+    /// Has the present pair matched again. Where that is impossible, a paused run shows a change by one step.
+    fn show_again(&self) {
+        let Handles { run, is_movable, .. } = &*self.handles;
         match is_movable {
             true => run.control.playback.ask(Move::Again),
-            // A paused run shows the change by one step.
             false => run.control.step.set(run.control.pause.is_set()),
         }
+    }
+
+    /// Returns what finds obstacles by settings that take the place of others; `None` if they find the same.
+    fn finder(&self, now: &Loaded, next: &Loaded) -> anyhow::Result<Option<Finder>> {
+        let [before, after] = [&now.settings, &next.settings];
+        let geometry = self.handles.rig.pairs.geometry.filter(|_| after.finds_obstacles());
+        let is_same = before.mount == after.mount && before.obstacles == after.obstacles;
+        let Some(geometry) = geometry.filter(|_| !is_same) else { return Ok(None) };
+        let zones = self.handles.finding.zones.get().to_vec();
+        obstacles::with_zones(after, &geometry, zones, None).map(Some)
+    }
+
+    fn find_by(&self, finder: Finder, zones: Vec<ZoneRule>) {
+        self.handles.finding.change(finder, zones);
+        self.show_again();
+    }
+
+    /// Adds or removes a zone, in the file of the zones as well, if there is one.
+    fn edit_zone(&self, edit: &Edit) -> anyhow::Result<()> {
+        let settings = self.handles.loaded().settings;
+        let geometry = self.handles.rig.pairs.geometry.filter(|_| settings.finds_obstacles());
+        let geometry = geometry
+            .context("this run finds no obstacles: start it with --set obstacles.find=true")?;
+        let zones = edit.of(&self.handles.finding.zones.get())?;
+        let finder = obstacles::with_zones(&settings, &geometry, zones.clone(), None)?;
+        self.find_by(finder, zones);
+        let name = edit.name();
+        let told = match settings.obstacles.zones_file().map(|path| (save(edit, &path), path)) {
+            Some((Ok(()), path)) => Ok(format!("zone {name}: saved in {}", path.display())),
+            Some((Err(error), path)) => Err(format!(
+                "zone {name}: changed until the run ends, but not in {}: {error:#}",
+                path.display()
+            )),
+            None => Ok(format!(
+                "zone {name}: changed until the run ends; save the zones as a file, and start with --zones FILE"
+            )),
+        };
+        let is_told = settings.obstacles.mqtt.is_empty();
+        let more = if is_told { "" } else { "; MQTT needs a restart for it" };
+        let told = told.map(|text| text + more);
+        match &told {
+            Ok(text) => tracing::info!("{text}"),
+            Err(text) => tracing::error!("{text}"),
+        }
+        self.handles.viewers.iter().for_each(|viewer| viewer.saved(told.clone()));
         Ok(())
     }
 }
@@ -359,6 +417,7 @@ impl Tunable for Worker {
         {
             bail!("the range of disparities cannot change: {why}");
         }
+        self.finder(now, next)?;
         if next.params == now.params {
             return Ok(());
         }
@@ -370,6 +429,12 @@ impl Tunable for Worker {
     fn put_in_effect(&self, next: Loaded) -> anyhow::Result<()> {
         self.apply(next).map(drop)
     }
+}
+
+/// Changes a zone in a file.
+fn save(edit: &Edit, path: &Path) -> anyhow::Result<()> {
+    let text = edit.in_text(&zones::text(path)?)?;
+    files::write_whole(path, text.as_bytes())
 }
 
 /// Reads the settings as at the start, and keeps those of `--fit`.

@@ -4,9 +4,8 @@ use std::io::Write;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::pipeline::Find;
 use crate::run::live::opened::Opened;
@@ -16,9 +15,11 @@ use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_core::obstacles::Obstacles;
 use stereod_core::picture::png;
 use stereod_io::clock::CaptureClock;
+use stereod_io::sink::lines::Line;
 use stereod_io::sink::{Losses, Sink, messages};
 use stereod_obstacles::finder::{Boxes, Finder};
 use stereod_obstacles::ground::{Tracker, Tracking};
+use stereod_obstacles::zones::ZoneRule;
 use stereod_obstacles::{draw, lines, words};
 
 /// Returns what finds the obstacles, and says in words what the first pair shows; `None` if nobody asks for them.
@@ -30,9 +31,14 @@ pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Opt
     let geometry = run.rig.pairs.geometry.context(
         "obstacles need known cameras: give --calibration FILE, or --focal and --baseline",
     )?;
-    let mut finder = of_settings(settings, &geometry, boxes)?;
-    let mut has_told = false;
+    let zones = settings.obstacles.zones()?;
+    let mut finder = with_zones(settings, &geometry, zones.clone(), boxes)?;
+    run.finding.zones.set(zones);
+    let (finding, mut has_told) = (run.finding.clone(), false);
     Ok(Some(Box::new(move |matched| {
+        if let Some(next) = finding.take() {
+            finder.go_on_as(next);
+        }
         matched.obstacles = finder.find(matched);
         if let (false, Some(obstacles)) = (has_told, &matched.obstacles) {
             tracing::info!("obstacles: {}", words::in_words(obstacles));
@@ -47,6 +53,16 @@ pub fn of_settings(
     geometry: &StereoGeometry,
     boxes: Option<Boxes>,
 ) -> Result<Finder> {
+    with_zones(settings, geometry, settings.obstacles.zones()?, boxes)
+}
+
+/// As [`of_settings`], with these zones in place of those of the file.
+pub fn with_zones(
+    settings: &Settings,
+    geometry: &StereoGeometry,
+    zones: Vec<ZoneRule>,
+    boxes: Option<Boxes>,
+) -> Result<Finder> {
     let mount = settings.mount.mount();
     let rules = settings.obstacles.rules(&mount, geometry);
     let tracking =
@@ -55,14 +71,24 @@ pub fn of_settings(
         Ground::Fixed => None,
         Ground::Track => Some(Tracker::new(mount, tracking).context("mount.ground")?),
     };
-    Ok(Finder::new(rules, settings.obstacles.zones()?, mount, tracker, boxes)?)
+    // Else nothing would be in the way, and directions would be called clear.
+    let [low, high] = rules.band_m;
+    ensure!(low < high, "obstacles.low_m is {low} and high_m {high}: give a high_m above it");
+    Ok(Finder::new(rules, zones, mount, tracker, boxes)?)
 }
 
-/// Returns a pair's obstacles as a line of JSON.
-pub fn line(frame: &Matched, stamp: Duration) -> Option<String> {
-    let obstacles = frame.obstacles.as_ref()?;
-    let latency = frame.pair.arrived.elapsed();
-    Some(lines::to_json(obstacles, frame.pair.sequence, stamp, latency).to_string())
+/// Returns what makes a line of JSON of a pair's obstacles, which names its rig if there are several.
+pub fn line(rig: Option<&str>) -> Line {
+    let rig = rig.map(str::to_owned);
+    Arc::new(move |frame, stamp| {
+        let obstacles = frame.obstacles.as_ref()?;
+        let latency = frame.pair.arrived.elapsed();
+        let mut line = lines::to_json(obstacles, frame.pair.sequence, stamp, latency);
+        if let Some(rig) = &rig {
+            line["rig"] = rig.as_str().into();
+        }
+        Some(line.to_string())
+    })
 }
 
 /// Writes a picture of a pair's obstacles.
@@ -85,7 +111,7 @@ pub fn add(sinks: &mut Vec<Box<dyn Sink>>, loaded: &Loaded, run: &Opened) -> Res
         text => text.strip_prefix("udp://").map(sender).transpose().context("--obstacles")?,
     };
     if let Some(to) = to {
-        sinks.push(Box::new(Lines { to, clock, lost: 0 }));
+        sinks.push(Box::new(Lines { to, clock, line: line(loaded.rig()), lost: 0 }));
     }
     Ok(())
 }
@@ -106,6 +132,7 @@ enum To {
 struct Lines {
     to: To,
     clock: Option<CaptureClock>,
+    line: Line,
     lost: u64,
 }
 
@@ -123,9 +150,8 @@ impl Sink for Lines {
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        let Some(mut line) = line(frame, messages::stamp(self.clock, frame.pair.timestamp)) else {
-            return Ok(());
-        };
+        let stamp = messages::stamp(self.clock, frame.pair.timestamp);
+        let Some(mut line) = (self.line)(frame, stamp) else { return Ok(()) };
         line.push('\n');
         match &mut self.to {
             To::Stdout => {

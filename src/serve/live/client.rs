@@ -229,6 +229,9 @@ impl<'a> Client<'a> {
                     values.into_iter().map(|it: (String, String, String)| wish(it)).collect();
                 (source.ask)(Ask::Values { id: self.connection.request(number), values });
             }
+            Ok(Message::Zone { number, edit }) => {
+                (source.ask)(Ask::Zone { id: self.connection.request(number), edit });
+            }
             Ok(Message::Reset { number }) => {
                 (source.ask)(Ask::Reset(self.connection.request(number)));
             }
@@ -245,7 +248,9 @@ impl<'a> Client<'a> {
     fn refusal(&self, message: Message) -> String {
         let problem = "changes need the token in the address: ?token=...".to_owned();
         match message {
-            Message::Tune { number, .. } | Message::Reset { number } => {
+            Message::Tune { number, .. }
+            | Message::Zone { number, .. }
+            | Message::Reset { number } => {
                 let answer = Answer { number, problem: Some(problem) };
                 text::knobs(self.live, &self.live.0.tuned.borrow(), &[answer])
             }

@@ -7,9 +7,11 @@ use hyper::body::Bytes;
 use serde_json::json;
 
 use super::{Newest, ServerClock};
-use stereod_core::frame::StereoGeometry;
+use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_io::sink::messages::{jpeg, sampled};
 use stereod_obstacles::lines;
+use stereod_obstacles::overlay::Overlay;
+use stereod_obstacles::zones::ZoneRule;
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
 /// four bytes, the header as JSON, the left image, the compressed disparity and confidence, and the right image if it
@@ -23,6 +25,7 @@ pub(super) fn message(
     step: usize,
     right: bool,
     clock: ServerClock,
+    zones: &[ZoneRule],
 ) -> Result<Bytes> {
     let frame = &newest.frame;
     let map = &frame.disparity;
@@ -59,6 +62,7 @@ pub(super) fn message(
             let captured = Duration::from_secs_f64(clock.unix_ms(frame.pair.arrived) / 1000.0);
             lines::to_json(found, frame.pair.sequence, captured, frame.latency())
         }),
+        "overlay": overlay(frame, zones),
     });
     let header = header.to_string();
     let length = u32::try_from(header.len()).context("a header of a frame")?;
@@ -88,6 +92,19 @@ fn from_above<T: Copy + Default, const N: usize>(
         }
     }
     bytes
+}
+
+/// Returns where obstacles are in the left image.
+fn overlay(frame: &Matched, zones: &[ZoneRule]) -> Option<serde_json::Value> {
+    let found = frame.obstacles.as_ref()?;
+    let size = (frame.disparity.width(), frame.disparity.height());
+    let Overlay { edges, zones } = Overlay::new(found, zones, frame.geometry?, size);
+    let short = |value: f64| (value * 1e4).round() / 1e4;
+    let edges: Vec<_> = edges.into_iter().map(short).collect();
+    let ends = |line: [[f64; 2]; 2]| line.map(|end| end.map(short));
+    let zones: Vec<Vec<_>> =
+        zones.into_iter().map(|lines| lines.into_iter().map(ends).collect()).collect();
+    Some(json!({ "edges": edges, "zones": zones }))
 }
 
 fn geometry(of: StereoGeometry) -> serde_json::Value {
@@ -122,7 +139,7 @@ mod tests {
         let clock = ServerClock { start: frame.pair.arrived + Duration::from_millis(250), since };
         let newest = Newest::new(0, Arc::new(frame), (-2.0, 37.0));
         for step in [1, 2, 4] {
-            let message = message(&newest, step, step == 2, clock).unwrap();
+            let message = message(&newest, step, step == 2, clock, &[]).unwrap();
             let length = u32::from_le_bytes(message[..4].try_into().unwrap()) as usize;
             let header: serde_json::Value =
                 serde_json::from_slice(&message[4..4 + length]).unwrap();

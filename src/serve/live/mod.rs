@@ -22,7 +22,7 @@ use hyper::body::Bytes;
 use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::viewer::{Ask, ClientId, Tuned, Viewer};
+use crate::viewer::{Ask, ClientId, Tuned, Viewer, Zones};
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_io::clock::CaptureClock;
@@ -31,6 +31,7 @@ use stereod_io::sink::Sink;
 use stereod_io::sink::colour::ColourScale;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::messages::{Heading, TOPICS, stamp};
+use stereod_obstacles::zones::{self, ZoneRule};
 pub use viewers::Ending;
 use viewers::{Answer, Viewers};
 
@@ -68,8 +69,12 @@ pub struct Source {
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
     pub clock: Option<CaptureClock>,
+    /// The zones, if the run finds obstacles.
+    pub zones: Option<Zones>,
     /// Text before the names of coordinate frames in messages.
     pub frame_prefix: String,
+    /// Whether the place of the camera on the vehicle is that of each pair.
+    pub tracks_ground: bool,
     /// Files and folders of frames that the run writes.
     pub files: Vec<PathBuf>,
 }
@@ -138,8 +143,8 @@ impl Newest {
 
     /// Returns the message for the page, which is encoded if no client has asked for it before.
     async fn for_page(self: &Arc<Self>, live: &Live, size: usize, right: bool) -> Encoded {
-        let (newest, clock) = (self.clone(), live.0.clock);
-        let encode = move || encode::message(&newest, SCALES[size], right, clock);
+        let (newest, clock, zones) = (self.clone(), live.0.clock, live.zones());
+        let encode = move || encode::message(&newest, SCALES[size], right, clock, &zones);
         self.encoded[size][usize::from(right)].get_or_init(|| live.encode(encode)).await.clone()
     }
 
@@ -148,7 +153,8 @@ impl Newest {
         let newest = self.clone();
         let (stamp, of) = (stamp(live.0.source.clock, self.frame.pair.timestamp), live.clone());
         let encode = move || {
-            let head = Heading { stamp, prefix: &of.0.source.frame_prefix };
+            let Source { frame_prefix, tracks_ground, .. } = &of.0.source;
+            let head = Heading { stamp, prefix: frame_prefix, tracks_ground: *tracks_ground };
             TOPICS[topic].encode(&newest.frame, head).map(Bytes::from)
         };
         self.messages[topic].get_or_init(|| live.encode(encode)).await.clone()
@@ -180,6 +186,15 @@ impl Live {
 
     async fn encode(&self, encode: impl FnOnce() -> Result<Bytes> + Send + 'static) -> Encoded {
         self.0.encoders.work(encode).await?.map_err(|error| format!("{error:#}"))
+    }
+
+    /// Returns the zones as a file.
+    pub fn zones_file(&self) -> Result<String> {
+        zones::to_toml(&self.zones())
+    }
+
+    fn zones(&self) -> Arc<[ZoneRule]> {
+        self.0.source.zones.as_ref().map(Zones::get).unwrap_or_default()
     }
 
     /// Tells viewers of the end, those that come later, too.

@@ -9,6 +9,8 @@ import { orbit, pan, pick, resetCamera, zoom } from "./page/points.js";
 import { ROWS } from "./page/keys.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";
 import { nextColours, resetAll } from "./page/tuning.js";
+import { toggleAround } from "./page/scan.js";
+import { addCorner, drawZone, sendZone } from "./page/zones.js";
 import {
   byKey, confirmed, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, toggleDepthColours,
   toggleFullScreen, togglePanel, togglePause, toggleRecording, VIEWS, withLegend,
@@ -84,11 +86,13 @@ for (const name of ["pointerup", "pointercancel"]) {
 canvas.addEventListener("pointerup", (event) => {
   const isClick = pressed && event.button === 0 && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < 4;
   pressed = null;
+  const place = isClick && state.corners && placeAt(event.clientX, event.clientY);
+  if (place && place.pane.what !== "right" && state.view !== "points") return addCorner([place.x, place.y]);
   const at = isClick && state.measured && under(event);
   if (at) measureAt([(at[0] + 0.5) / state.frame.header.width, (at[1] + 0.5) / state.frame.header.height]);
 });
 canvas.addEventListener("contextmenu", (event) => { if (state.view === "points") event.preventDefault(); });
-canvas.addEventListener("dblclick", () => { if (!state.measured) reset(); });
+canvas.addEventListener("dblclick", () => { if (!state.measured && !state.corners) reset(); });
 canvas.addEventListener("wheel", (event) => {
   event.preventDefault();
   const factor = Math.exp(clamp(event.deltaY * (event.deltaMode ? 30 : 1), -240, 240) * 0.0015);
@@ -115,6 +119,12 @@ document.addEventListener("fullscreenchange", () => press($("full"), document.fu
 for (const id of ["png", "depth", "ply", "toml"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
 $("home").onclick = () => resetCamera();
 $("measure").onclick = toggleMeasuring;
+$("around").onclick = toggleAround;
+$("draw").onclick = () => {
+  drawZone(!state.corners);
+  if (state.corners && ["points", "right"].includes(state.view)) setView("left");
+};
+$("zone").onsubmit = (event) => { event.preventDefault(); sendZone(); };
 $("depth-colours").onclick = toggleDepthColours;
 $("size").onchange = sendQuality;
 $("reset").onclick = resetAll;
@@ -141,6 +151,10 @@ document.addEventListener("focusin", (event) => {
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 function keyOnCanvas(event) {
+  if (event.key === "Enter" && state.corners && state.probe) {
+    addCorner(state.probe);
+    return true;
+  }
   const arrow = ARROWS[event.key];
   if (!arrow || !state.frame) return false;
   if (state.view === "points") {
@@ -181,6 +195,7 @@ const ACTIONS = {
   nearer: () => nearer(1.15),
   farther: () => nearer(0.87),
   measure: toggleMeasuring,
+  obstacles: () => { if (state.frame?.header.obstacles) toggleAround(); },
   "depth-colours": toggleDepthColours,
   // Again: from the left camera.
   points: () => { if (state.view === "points") resetCamera(true); else setView("points"); },
@@ -205,7 +220,7 @@ document.addEventListener("keydown", (event) => {
     if (!$("shots").hidden) { openShots(false); $("shoot").focus(); } else if (state.panel) openPanel(null);
     return;
   }
-  if (target.matches("input[type=text], select, textarea")) return;
+  if (target.matches("input[type=text], input[type=number], select, textarea")) return;
   if (!state.letters && event.key.length === 1 && target !== canvas) return;
   if (target === canvas && keyOnCanvas(event)) { event.preventDefault(); return; }
   if (event.key === " " && target.matches("button, a, input, summary")) return;

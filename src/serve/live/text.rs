@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::viewers::Answer;
 use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
+use stereod_obstacles::zones::Edit;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -32,6 +33,11 @@ pub enum Message {
         number: u32,
         /// Section, key and value.
         values: Vec<(String, String, String)>,
+    },
+    /// A zone to add or to remove.
+    Zone {
+        number: u32,
+        edit: Edit,
     },
     /// The values of the configuration.
     Reset {
@@ -88,6 +94,9 @@ pub fn knobs(live: &Live, tuned: &Tuned, answers: &[Answer]) -> String {
         "type": "knobs",
         "answers": answers,
         "knobs": tuned.knobs.iter().map(knob).collect::<Vec<_>>(),
+        "zones": live.0.source.zones.as_ref().map(|zones| {
+            zones.get().iter().map(|zone| zone.name.clone()).collect::<Vec<_>>()
+        }),
     });
     add_colours(live, &mut message);
     message.to_string()

@@ -20,7 +20,7 @@ pub use camera::Camera;
 pub use colour::Colour;
 pub use locate::{Places, config_file};
 pub use metrics::Metrics;
-pub use obstacles::{Ground, MountSettings, Obstacles};
+pub use obstacles::{BOXES_OF_GRAPH, Ground, MountSettings, Obstacles};
 pub use output::{Output, Stats};
 #[cfg(test)]
 pub use print::commented;

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use anyhow::Context;
 use serde::Deserialize;
 
+use super::ros2::namespace;
 use crate::settings::names::path_of;
 use stereod_core::frame::StereoGeometry;
 use stereod_core::obstacles::Mount;
-use stereod_core::reading;
 use stereod_core::settings::row::Integer::U64;
 use stereod_core::settings::row::Plain::{Real, Switch, Text, Whole};
 use stereod_core::settings::row::{InBatch, Kind, OUTPUT, Row, any};
 use stereod_obstacles::scan::Rules;
+use stereod_obstacles::usual;
 use stereod_obstacles::zones::{self, ZoneRule};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -48,16 +49,28 @@ pub enum Ground {
 
 pub(in crate::settings) const MOUNT: &[Row] = &[
     Row::real("x_m", Real(0.0), [-100.0, 100.0])
+        .knob("Mount")
+        .slider(-3.0, 3.0, 0.01)
         .help("Position of the left camera on the vehicle: metres ahead of its origin ..."),
     Row::real("y_m", Real(0.0), [-100.0, 100.0])
+        .knob("Mount")
+        .slider(-3.0, 3.0, 0.01)
         .help("... and to its left (with `axes` = \"frd\": to its right) ..."),
     Row::real("z_m", Real(0.0), [-100.0, 100.0])
+        .knob("Mount")
+        .slider(-3.0, 3.0, 0.01)
         .help("... and up (\"frd\": down)."),
     Row::real("roll_deg", Real(0.0), [-60.0, 60.0])
+        .knob("Mount")
+        .slider(-60.0, 60.0, 0.5)
         .help("Attitude of the left camera, as its images are rectified: roll, positive if its right side is lower ..."),
     Row::real("pitch_deg", Real(0.0), [-60.0, 60.0])
+        .knob("Mount")
+        .slider(-60.0, 60.0, 0.5)
         .help("... pitch, positive if it looks down (\"frd\": up) ..."),
     Row::real("yaw_deg", Real(0.0), [-180.0, 180.0])
+        .knob("Mount")
+        .slider(-180.0, 180.0, 1.0)
         .help("... and yaw, positive if it looks to the left (\"frd\": right).")
         .more("Rotations about the vehicle's axes in this order; `stereod calibration mount` finds height, roll and pitch."),
     Row::names("axes", "flu", &["flu", "frd"])
@@ -140,43 +153,65 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
         .in_batch(InBatch::Kept)
         .flag(OUTPUT, "--zones", "FILE.toml")
         .help("File of the zones to watch, `[[zone]]` each (docs/obstacles.md)."),
-    Row::text("boxes", "", any)
+    Row::text("boxes", "", |text| match text.strip_prefix(BOXES_OF_GRAPH).is_none_or(is_topic) {
+        true => Ok(()),
+        false => Err("a topic of ROS 2 with its namespace, such as `ros2:/detections`".into()),
+    })
         .in_batch(InBatch::Reset)
-        .help("Boxes of a detector whose distances are wanted: udp://127.0.0.1:PORT, a message of JSON each, or `stdin`."),
+        .help("Boxes of a detector whose distances are wanted: udp://127.0.0.1:PORT, a message of JSON each, or `stdin`.")
+        .more("`frigate:CAMERA:WxH`: Frigate's, through `mqtt`; `ros2:/TOPIC`: vision_msgs/Detection2DArray of a ROS 2 graph."),
     Row::real("bin_deg", Real(1.0), [0.2, 30.0])
+        .knob("Obstacles")
+        .slider(0.5, 10.0, 0.5)
         .help("Width of a direction of the scan in degrees."),
     Row::real("field_deg", Text("auto"), [1.0, 180.0])
         .or(&["auto"])
+        .knob("Obstacles")
+        .slider(10.0, 180.0, 5.0)
         .help("Field of the scan in degrees, half of it to each side of the camera; `auto`: all that it sees."),
     Row::real("low_m", Text("auto"), [-1000.0, 1000.0])
         .or(&["auto"])
+        .knob("Obstacles")
+        .slider(-2.0, 2.0, 0.05)
         .help("Lowest height of an obstacle in metres, in the vehicle's axes, up.")
         .more("`auto`: 0.1, or, if `mount.z_m` is 0, 0.3 below the camera."),
     Row::real("high_m", Text("auto"), [-1000.0, 1000.0])
         .or(&["auto"])
+        .knob("Obstacles")
+        .slider(-2.0, 5.0, 0.05)
         .help("Greatest height of an obstacle.")
         .more("`auto`: 2, or, if `mount.z_m` is 0, 0.3 above the camera."),
     Row::real("slope_deg", Real(1.0), [0.0, 30.0])
+        .knob("Obstacles")
+        .slider(0.0, 10.0, 0.5)
         .help("Angle in degrees by which the lowest height rises with the distance.")
         .more("For uneven ground and an attitude that is not exact. Not used if `mount.z_m` is 0."),
     Row::new("overhangs", Switch(true), Kind::Switch)
+        .knob("Obstacles")
         .help("Call a direction clear only if rays above the horizon see through, too.")
         .more("A bare sky is unknown, so that outdoors few directions are clear; without it, what hangs in front of the sky may be missed in a clear direction."),
     Row::real("far_m", Text("auto"), [0.1, 10000.0])
         .or(&["auto"])
+        .knob("Obstacles")
+        .slider(1.0, 50.0, 0.5)
         .help("Distance in metres up to which obstacles count and directions are looked through.")
         .more("`auto`: 20, or that of a disparity of 4 px if it is less."),
     Row::whole("confidence", Whole(128), U64, [0, 255])
+        .knob("Obstacles")
+        .slider(0.0, 255.0, 1.0)
         .help("Confidence from which on a pixel counts, 0 to 255."),
     Row::whole("pixels", Whole(20), U64, [1, 100_000])
+        .knob("Obstacles")
+        .slider(1.0, 500.0, 1.0)
         .help("Number of pixels that must agree about an obstacle."),
 ];
 
-/// Disparity in pixels of the farthest obstacles: a quarter of a pixel is then 6 % of the distance.
-const LEAST_PX: f64 = 4.0;
+/// How boxes begin that come by a topic of a ROS 2 graph.
+pub const BOXES_OF_GRAPH: &str = "ros2:";
 
-/// Largest file of zones in bytes.
-const ZONES_MAX: u64 = 1 << 20;
+fn is_topic(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('/') && namespace(text).is_some()
+}
 
 impl Obstacles {
     /// Reports whether obstacles are to be found.
@@ -196,17 +231,15 @@ impl Obstacles {
     }
 
     pub fn rules(&self, mount: &Mount, geometry: &StereoGeometry) -> Rules {
-        let height = mount.position_m[2];
-        let [low, high] = if height == 0.0 { [-0.3, 0.3] } else { [0.1, 2.0] };
-        let seen = geometry.focal_px * geometry.baseline_m / LEAST_PX;
+        let usual = usual::rules(mount, geometry);
+        let [low, high] = usual.band_m;
         Rules {
             bin_deg: self.bin_deg,
             field_deg: self.field_deg,
             band_m: [self.low_m.unwrap_or(low), self.high_m.unwrap_or(high)],
-            // At the height of a flying vehicle there is no ground.
-            slope_deg: if height == 0.0 { 0.0 } else { self.slope_deg },
+            slope_deg: if usual.slope_deg == 0.0 { 0.0 } else { self.slope_deg },
             overhangs: self.overhangs,
-            far_m: self.far_m.unwrap_or_else(|| seen.min(20.0)),
+            far_m: self.far_m.unwrap_or(usual.far_m),
             confidence: self.confidence,
             pixels: self.pixels,
         }
@@ -217,9 +250,13 @@ impl Obstacles {
         [path_of(&self.zones), path_of(&self.mqtt_ca)].into_iter().flatten()
     }
 
-    /// Returns the place where lines go that have no file, which only one rig can have.
-    pub fn receiver(&self) -> Option<&str> {
-        (!self.lines.is_empty() && self.file().is_none()).then_some(&*self.lines)
+    /// Returns values that only one rig can have, with their keys: its boxes, and its topic of an MQTT broker.
+    pub fn of_one_rig(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let topic = if self.mqtt.is_empty() { "" } else { &self.mqtt_topic };
+        [("obstacles.boxes", &*self.boxes), ("obstacles.mqtt_topic", topic)]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(key, value)| (key, value.to_owned()))
     }
 
     /// Reads the zones.
@@ -228,10 +265,13 @@ impl Obstacles {
     ///
     /// If the file cannot be read, or describes no zones.
     pub fn zones(&self) -> anyhow::Result<Vec<ZoneRule>> {
-        let Some(path) = path_of(&self.zones) else { return Ok(Vec::new()) };
-        let name = || format!("the zones {}", path.display());
-        let bytes = reading::read(&path, ZONES_MAX).with_context(name)?;
-        zones::read(std::str::from_utf8(&bytes).with_context(name)?).with_context(name)
+        let Some(path) = self.zones_file() else { return Ok(Vec::new()) };
+        zones::read(&zones::text(&path)?).with_context(|| format!("the zones {}", path.display()))
+    }
+
+    /// Returns the file of the zones, if there is one.
+    pub fn zones_file(&self) -> Option<PathBuf> {
+        path_of(&self.zones)
     }
 }
 
@@ -239,6 +279,22 @@ impl Obstacles {
 mod tests {
     use super::*;
     use crate::settings::Settings;
+    use crate::settings::tests::refused;
+
+    #[test]
+    fn boxes_of_a_graph_have_a_topic() {
+        for (boxes, is_right) in [
+            ("ros2:/detections", true),
+            ("ros2:/front/detections", true),
+            ("ros2:detections", false),
+            ("ros2:/", false),
+            ("ros2:/a b", false),
+            ("stdin", true),
+            ("", true),
+        ] {
+            assert_eq!(!refused("obstacles", "boxes", boxes), is_right, "{boxes}");
+        }
+    }
 
     #[test]
     fn a_mount_in_the_axes_of_an_autopilot_is_turned() {

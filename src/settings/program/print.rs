@@ -1,6 +1,6 @@
 //! The settings in effect as a commented configuration file, and names of flags in texts about parameters.
 
-use crate::settings::{Loaded, Settings, row, rows};
+use crate::settings::{Loaded, OF_OBSTACLES, Settings, row, rows};
 use stereod_core::settings::Origin;
 use stereod_core::settings::row::{ENGINE, Kind, Live, MATCHING, Row};
 use stereod_core::settings::schema::{self, Schema, same, without_secrets};
@@ -90,6 +90,9 @@ pub fn to_toml(loaded: &Loaded, origins: bool) -> String {
 pub fn why_fixed(loaded: &Loaded, section: &str, key: &str) -> Option<&'static str> {
     if section == "colour" && key != "map" && loaded.settings.output.has_depth_limits() {
         return Some("--near and --far set the colours");
+    }
+    if OF_OBSTACLES.contains(&section) && !loaded.settings.finds_obstacles() {
+        return Some("this run finds no obstacles");
     }
     match row(section, key).map(|row| row.live) {
         Some(Live::Always) => None,

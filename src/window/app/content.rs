@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::above::Around;
 use super::super::histogram::Histogram;
 use super::super::options::{Content, View};
 use super::super::overlay::{Bar, Hover, Legend, OverlayContent};
@@ -45,18 +46,13 @@ impl App {
             picture: self.frame.as_ref().map(|frame| size(frame)),
             status: self.status.clone(),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
-            obstacles: self.frame.as_ref().and_then(|frame| frame.obstacles.clone()),
+            around: self.around(),
             legend: in_colours.then_some(legend),
             timeline: self.timeline(),
             hover: self.hover(),
             ruler: self.ruler(),
             scale: scale.or(magnified),
-            bar: Bar {
-                view: self.view,
-                records: self.records(),
-                is_measuring: self.measured.is_some(),
-                depth_colours: self.depth_colours,
-            },
+            bar: self.bar(),
             wipe,
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),
             histograms: self.histograms.then(|| {
@@ -75,6 +71,24 @@ impl App {
     /// Reports whether frames are written to files now; `None` if the run writes none.
     fn records(&self) -> Option<bool> {
         self.shell.options.records.then(|| !self.control.suspend_recording.is_set())
+    }
+
+    /// Returns the state of the buttons.
+    fn bar(&self) -> Bar {
+        let has_obstacles = self.frame.as_ref().is_some_and(|frame| frame.obstacles.is_some());
+        Bar {
+            view: self.view,
+            records: self.records(),
+            is_measuring: self.measured.is_some(),
+            obstacles: has_obstacles.then_some(self.obstacles),
+            depth_colours: self.depth_colours,
+        }
+    }
+
+    /// Returns what was found in the pair, unless it is switched off.
+    fn around(&self) -> Option<Around> {
+        let frame = self.frame.as_ref().filter(|_| self.obstacles)?;
+        Around::new(frame, &self.shell.options.zones.get(), self.panes())
     }
 
     fn hover(&self) -> Option<Hover> {

@@ -5,6 +5,7 @@ import { arrived, queue, takeTime, times } from "./frames.js";
 import { showRates, showStatus } from "./status.js";
 import { forgetRequests, takeKnobs } from "./tuning.js";
 import { sendQuality, updateControls } from "./controls.js";
+import { takeZones } from "./zones.js";
 
 const SILENCE_MS = 30000; // The server sends a status every second, after a frame that is on its way.
 
@@ -117,6 +118,7 @@ function receive(message) {
     case "knobs":
       setColours(message.colours, state.span);
       takeKnobs(message);
+      takeZones(message.zones);
       updateControls();
       break;
     case "note":

@@ -2,6 +2,7 @@
 import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, repaint, send, show, stage, state } from "./state.js";
 import { paintNow, showReadout } from "./paint.js";
 import { showFacts } from "./status.js";
+import { drawZone } from "./zones.js";
 
 export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence", "right"];
 
@@ -60,6 +61,7 @@ export function openPanel(name) {
   if (inside && before && !name) $(before === "tuning" ? "tune" : "about").focus();
   if (name) $(name).querySelector(".close").focus({ preventScroll: true });
   if (name === "details") showFacts();
+  if (name !== "tuning" && state.corners) drawZone(false);
 }
 
 export function togglePanel(name) {

@@ -1,5 +1,6 @@
 // The canvas: layout of the views, colours, the probe and the measured distance.
-import { $, canvas, clamp, depthOf, element, metres, press, repaint, show, stage, state, text, UNKNOWN } from "./state.js";
+import { $, canvas, clamp, depthOf, element, metres, press, repaint, show, stage, state, svg, text, UNKNOWN } from "./state.js";
+import { overlayOf } from "./scan.js";
 import { gridWords, placeOf, pointAt } from "./points.js";
 
 export function setColours(table, span) {
@@ -205,12 +206,6 @@ function placesOf(end) {
     .map((pane) => isShown && [(pane.x + x * pane.w) / ratio, (pane.y + y * pane.h) / ratio]);
 }
 
-function svg(name, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-}
-
 function placeCrosses() {
   const places = state.probe && state.frame && !state.measured ? placesOf(state.probe) : [];
   stage.querySelectorAll(".cross").forEach((cross, i) => {
@@ -221,5 +216,8 @@ function placeCrosses() {
   const marks = ends.flat().filter(Boolean).map(([cx, cy]) => svg("circle", { cx, cy, r: 4 }));
   const lines = (ends[1] || []).map((to, i) => to && ends[0][i]
     && svg("line", { x1: ends[0][i][0], y1: ends[0][i][1], x2: to[0], y2: to[1] })).filter(Boolean);
-  $("ruler").replaceChildren(...lines, ...marks);
+  const ratio = canvas.width / Math.max(canvas.clientWidth, 1);
+  const panes = state.frame && state.view !== "points" ? panesOn(canvas.width, canvas.height, state.frame.header) : [];
+  $("ruler").replaceChildren(...panes.filter((pane) => pane.what !== "right").map((pane) => overlayOf(pane, ratio, partOf())),
+    ...lines, ...marks);
 }

@@ -51,18 +51,18 @@ void main() {
 const POINTS_FRAGMENT = `#version 300 es
 ${TABLE}
 uniform bool by_depth;
-in vec2 _vs2fs_location0;
+in vec2 _at;
 out vec4 result;
 void main() {
-  ivec2 texel = clamp(ivec2(_vs2fs_location0 * vec2(size)), ivec2(0), size - 1);
-  result = vec4(by_depth ? coloured(texelFetch(disparity, texel, 0).r) : texture(left, _vs2fs_location0).rgb, 1.0);
+  ivec2 texel = clamp(ivec2(_at * vec2(size)), ivec2(0), size - 1);
+  result = vec4(by_depth ? coloured(texelFetch(disparity, texel, 0).r) : texture(left, _at).rgb, 1.0);
 }`;
 
 const LINES_FRAGMENT = `#version 300 es
 precision highp float;
-in vec3 _vs2fs_location0;
+in vec3 _at;
 out vec4 result;
-void main() { result = vec4(_vs2fs_location0, 1.0); }`;
+void main() { result = vec4(_at, 1.0); }`;
 
 export class GlPainter {
   static make() {

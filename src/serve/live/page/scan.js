@@ -1,10 +1,51 @@
-// The scan of obstacles from above, in a corner of the picture: ahead is up.
-import { $, element, show } from "./state.js";
+// The scan of obstacles and the zones: over the images, and from above in a corner, where ahead is up.
+import { $, element, press, repaint, show, state, svg } from "./state.js";
 
-const COLOURS = { c: "#1e7a3c", u: "#667" };
+const COLOURS = { c: "#28963c", u: "#696969" };
+const ZONES = { true: "#ff8a5c", false: "#6ee08c", null: "#d6dae0" }; // Occupied, free, unknown.
+
+const colourOf = (state, share) => COLOURS[state] || `rgb(235 ${Math.round(220 * share)} 40)`;
+const away = (zone) => zone.nearest ? ` ${zone.nearest.distance_m.toFixed(2)} m` : "";
+
+export function toggleAround() {
+  state.around = !state.around;
+  if (state.frame) drawScan(state.frame.header);
+  repaint();
+}
+
+// Returns the scan as a strip at the upper edge of a pane, the edges of zones, and the corners of the one that is drawn.
+export function overlayOf(pane, ratio, [left, top, size]) {
+  const { overlay, obstacles } = state.frame.header;
+  const [x, y, width, height] = [pane.x, pane.y, pane.w, pane.h].map((part) => part / ratio);
+  const at = ([across, down]) => [((across - left) / size) * width, ((down - top) / size) * height];
+  const points = (places) => places.map((place) => at(place).join()).join(" ");
+  const made = [];
+  if (overlay && state.around) {
+    const { states, distances_m, far_m } = obstacles.scan;
+    [...states].forEach((state, bin) => {
+      const [right, begin] = [0, 1].map((i) => at([overlay.edges[bin + i], 0])[0]);
+      made.push(svg("rect", { x: begin, width: right - begin, height: 8, fill: colourOf(state, distances_m[bin] / far_m) }));
+    });
+    obstacles.zones.forEach((zone, i) => {
+      const lines = overlay.zones[i];
+      const stroke = ZONES[zone.occupied];
+      for (const line of lines) made.push(svg("polyline", { points: points(line), stroke }));
+      if (!lines.length) return;
+      const [tx, ty] = lines.flat().map(at).reduce((a, b) => (b[1] < a[1] ? b : a));
+      made.push(svg("text", { x: tx, y: Math.max(ty - 5, 24), fill: stroke, "text-anchor": tx > width / 2 ? "end" : "start" }, zone.name + away(zone)));
+    });
+  }
+  if (state.corners) {
+    made.push(svg("polygon", { points: points(state.corners), stroke: "#ffbe3c" }));
+    for (const [cx, cy] of state.corners.map(at)) made.push(svg("circle", { cx, cy, r: 5 }));
+  }
+  return svg("svg", { x, y, width, height }, ...made);
+}
 
 export function drawScan({ obstacles }) {
-  show($("scan"), obstacles);
+  show($("scan"), obstacles && state.around && !state.corners);
+  show($("around"), obstacles);
+  press($("around"), state.around);
   if (!obstacles) return;
   const { first_deg, bin_deg, far_m, states, distances_m } = obstacles.scan;
   const canvas = $("above");
@@ -24,8 +65,8 @@ export function drawScan({ obstacles }) {
   draw.clearRect(0, 0, width, height);
   [...states].forEach((state, bin) => {
     const reach = Math.min(distances_m[bin] / far_m || 1, 1) * height;
-    wedge(bin, 0, reach, COLOURS[state === "o" ? "c" : state]);
-    if (state === "o") wedge(bin, Math.max(reach - 4, 0), reach, `rgb(235 ${Math.round((220 * reach) / height)} 40)`);
+    wedge(bin, 0, reach, colourOf(state === "o" ? "c" : state));
+    if (state === "o") wedge(bin, Math.max(reach - 4, 0), reach, colourOf(state, reach / height));
   });
   const { nearest, zones } = obstacles;
   const side = nearest && Math.round(nearest.direction_deg);
@@ -33,7 +74,7 @@ export function drawScan({ obstacles }) {
     ? `${nearest.distance_m.toFixed(2)} m, ${side ? `${Math.abs(side)}° ${side > 0 ? "left" : "right"}` : "ahead"}`
     : `nothing found within ${far_m.toFixed(1)} m`;
   const words = { true: "occupied", false: "free", null: "unknown" };
-  $("near").replaceChildren(said, ...zones.map(({ name, occupied, nearest: thing }) => element("div", {
-    textContent: `${name}: ${words[occupied]}${thing ? `, ${thing.distance_m.toFixed(2)} m` : ""}`,
+  $("near").replaceChildren(said, ...zones.map((zone) => element("div", {
+    textContent: `${zone.name}: ${words[zone.occupied]}${away(zone)}`,
   })));
 }

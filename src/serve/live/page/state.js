@@ -23,6 +23,8 @@ export const state = {
   blend: 0.55,
   byDepth: false, // Points have the colours of their disparities.
   measured: null, // Ends of the measured distance, as fractions of the image.
+  corners: null, // Those of the zone that is drawn, as fractions of the image.
+  around: true, // Obstacles are shown.
   probe: null, // Position of the probe in pixels of the frame's arrays, as a fraction of the image.
   panel: null,
   painter: null,
@@ -38,6 +40,13 @@ export function repaint() {
 
 export function element(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+export function svg(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;
 }
@@ -122,6 +131,7 @@ export function setDownloads() {
   $("png").href = addressOf("snapshot/disparity.png").href;
   const calibrated = Boolean(state.frame?.header.geometry);
   $("toml").href = addressOf("snapshot/settings.toml").href;
+  $("zones-toml").href = addressOf("snapshot/zones.toml").href;
   show($("toml"), mayChange());
   for (const [id, file] of [["ply", "cloud.ply"], ["depth", "depth.png"]]) {
     if (calibrated) $(id).href = addressOf("snapshot/" + file).href;

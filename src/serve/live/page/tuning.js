@@ -12,8 +12,20 @@ let problem = null;
 
 const nameOf = (knob) => knob.section + "." + knob.key;
 
+// What to do with answers, by the numbers of requests.
+const waiting = new Map();
+
+// Sends a request with the next number. A problem is handed to `answered`, if that is given, or told with the knobs.
+export function ask(message, answered) {
+  sentNumber += 1;
+  if (answered) waiting.set(sentNumber, answered);
+  send({ ...message, number: sentNumber });
+  showEffect();
+}
+
 export function forgetRequests() {
   own.clear();
+  waiting.clear();
   sentNumber = 0;
   answered = 0;
   problem = null;
@@ -23,7 +35,8 @@ export function takeKnobs(message) {
   const inEffect = new Map(message.knobs.map((knob) => [nameOf(knob), knob.value]));
   for (const answer of message.answers) {
     answered = Math.max(answered, answer.number);
-    problem = answer.problem ?? problem;
+    waiting.get(answer.number)?.(answer.problem);
+    if (!waiting.delete(answer.number)) problem = answer.problem ?? problem;
     for (const [name, { value, number }] of own) {
       if (number !== answer.number) continue;
       if (answer.problem === null) own.delete(name);
@@ -69,23 +82,19 @@ function turned(knob, value, soon = false) {
 
 function tuneAll() {
   clearTimeout(tuneTimer);
-  sentNumber += 1;
   const values = [];
   for (const [name, { value, number }] of own) {
     if (number !== undefined) continue;
-    own.set(name, { value, number: sentNumber });
+    own.set(name, { value, number: sentNumber + 1 });
     values.push([...name.split("."), value]);
   }
-  send({ type: "tune", number: sentNumber, values });
-  showEffect();
+  ask({ type: "tune", values });
 }
 
 export function resetAll() {
   clearTimeout(tuneTimer);
   own.clear();
-  sentNumber += 1;
-  send({ type: "reset", number: sentNumber });
-  showEffect();
+  ask({ type: "reset" });
 }
 
 function buildKnobs() {
