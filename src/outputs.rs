@@ -1,6 +1,6 @@
 //! The table of outputs: how each is called, opened, and kept in the pieces of a batch.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use stereod_calibration::Aligner;
 use stereod_io::sink::colouring::LiveColouring;
 use stereod_io::sink::lines::{Line, LinesRecorder};
 use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
-use stereod_io::sink::numbered;
+use stereod_io::sink::numbered::{self, Names};
 use stereod_io::sink::pictures::{CLOUDS, Clouds, PICTURES, Pictures};
 use stereod_io::sink::segments::Place;
 use stereod_io::sink::video::{Preview, Recorder};
@@ -38,6 +38,27 @@ impl Output {
         match self.flag {
             "--obstacles" => ("obstacles", "lines"),
             flag => flag.split_once('.').unwrap_or(("output", self.name())),
+        }
+    }
+
+    /// Returns the file or folder of a recording of this name, in place of that of the settings. Names of
+    /// outputs keep those with the same extension apart.
+    pub fn named(&self, path: &Path, name: &str) -> PathBuf {
+        let stem = match self.name() {
+            "record" => name.to_owned(),
+            output => format!("{name}-{output}"),
+        };
+        match (&self.kind, path.extension()) {
+            (Kind::Folder(kind, ..), _) => {
+                let folder = Names::of(path, kind).dir;
+                // A pattern of names stays.
+                let rest = path.strip_prefix(&folder).unwrap_or(path);
+                folder.with_file_name(stem).components().chain(rest.components()).collect()
+            }
+            (_, Some(extension)) => {
+                path.with_file_name(format!("{stem}.{}", extension.to_string_lossy()))
+            }
+            (_, None) => path.with_file_name(stem),
         }
     }
 
@@ -185,6 +206,18 @@ fn boxed<S: Sink + 'static>(sink: Result<S>) -> Result<Box<dyn Sink>> {
     Ok(Box::new(sink?))
 }
 
+/// Reports whether a run writes or sends something, so that it is more than a show.
+pub fn are_wanted(settings: &Settings) -> bool {
+    let Settings { output, obstacles, ros2, .. } = settings;
+    let writes = wanted(settings).any(|(output, _)| !matches!(output.kind, Kind::Shared));
+    let sends = [&obstacles.lines, &obstacles.mavlink, &obstacles.mqtt];
+    writes
+        || sends.iter().any(|text| !text.is_empty())
+        || output.stats().is_some()
+        || output.stream().is_some()
+        || ros2.namespace().is_some()
+}
+
 pub fn wanted(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
     OUTPUTS.iter().filter_map(|output| Some((output, (output.path)(settings)?)))
 }
@@ -224,6 +257,25 @@ mod tests {
             let wanted: Vec<_> =
                 wanted(&settings).map(|(output, path)| (output.flag, path)).collect();
             assert_eq!(wanted, [(flag, PathBuf::from("a/b"))]);
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_recording_have_its_name_and_different_ones() {
+        let named = |flag: &str, path: &str| {
+            let output = OUTPUTS.iter().find(|output| output.flag == flag).unwrap();
+            output.named(Path::new(path), "yard.2")
+        };
+        for (flag, path, expected) in [
+            ("--record", "out.mkv", "yard.2.mkv"),
+            ("--record", "a/out.mcap", "a/yard.2.mcap"),
+            ("--confidence", "a/c.mkv", "a/yard.2-confidence.mkv"),
+            ("--pictures", "a/out", "a/yard.2-pictures"),
+            ("--clouds", "a/out/%04d.ply", "a/yard.2-clouds/%04d.ply"),
+            ("--clouds", "%04d.ply", "./yard.2-clouds/%04d.ply"),
+            ("--pictures", "..", "../yard.2-pictures"),
+        ] {
+            assert_eq!(named(flag, path), Path::new(expected));
         }
     }
 

@@ -94,9 +94,7 @@ pub fn start(config: PipelineConfig, control: &Control) -> anyhow::Result<Runnin
         find,
         pairs,
         fan_out,
-        suspended: control.suspend_recording.clone(),
-        recording: None,
-        next_recording: 0,
+        recordings: control.recordings.clone(),
         progress: progress.clone(),
         in_flight: 0,
         is_recorded: !is_live,
@@ -147,8 +145,9 @@ fn consume(
     while let Ok(Handed { matched, recording }) = results.recv() {
         // A panic must not keep the files from being finished.
         result = thread::guarded(&name, || {
-            if last.replace(recording) != Some(recording) {
-                sink.switch_to(recording);
+            if last.as_ref() != Some(&recording) {
+                sink.switch_to(recording.as_ref());
+                last = Some(recording);
             }
             sink.consume(&matched)
         })

@@ -34,8 +34,7 @@ pub struct RunStatus {
     /// Counts with the same keys in the statistics.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Pairs by which a paced recording is late, because matching is too slow.
-    #[serde(skip)]
+    /// Pairs by which a paced recording is behind its pace, because matching is too slow.
     pub late: u64,
     pub rate: f64,
     pub outputs: Vec<SinkCounts>,
@@ -91,6 +90,8 @@ pub struct Banner {
 }
 
 pub struct Parts<'a> {
+    /// Name of the rig, if the configuration has several.
+    pub rig: Option<&'a str>,
     pub info: &'a SourceInfo,
     pub engine: &'a str,
     /// Set if pairs come at their own pace, so that there is a latency.
@@ -144,7 +145,7 @@ impl RunStatus {
             exposure,
             cameras: parts.live.map(|live| Eye::BOTH.map(|eye| live.eye(eye).summary())),
             banners,
-            warnings: warnings::newest(),
+            warnings: warnings::newest(parts.rig),
             ended: progress.source_ended.load(Ordering::Relaxed),
         }
     }
@@ -181,13 +182,13 @@ impl RunStatus {
         Diagnosis { values, troubles }
     }
 
-    /// Returns the counts with their labels, the pairs first, then those that a run in order lacks.
-    pub fn counted(&self) -> [(&'static str, u64); 4] {
+    /// Returns the counts with what they count, the pairs first, then those that a run in order lacks.
+    pub fn counted(&self) -> [(u64, &'static str); 4] {
         [
-            ("pairs", self.pairs),
-            ("dropped", self.counts.dropped),
-            ("unpaired", self.unpaired.iter().sum()),
-            ("late", self.late),
+            (self.pairs, "pairs"),
+            (self.counts.dropped, "pairs dropped"),
+            (self.unpaired.iter().sum(), "frames without a partner"),
+            (self.late, "pairs behind the pace"),
         ]
     }
 

@@ -39,7 +39,7 @@ struct Paused {
     is_set: bool,
     /// Begin of the pause; `None` at the end of a recording, whose last pairs are shown.
     since: Option<Instant>,
-    /// True if the window has paused, which knows the pair on the screen.
+    /// True if a viewer has paused that knows the pair on the screen.
     by_window: bool,
     /// The pair on the screen, to go on from.
     shown: Option<Shown>,
@@ -107,6 +107,69 @@ impl Pause {
     }
 }
 
+/// What is written to the files of frames from one start to the next stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    pub number: u64,
+    /// Name of its files; `None`: that of the settings.
+    pub name: Option<Arc<str>>,
+}
+
+/// The recording that frames belong to, and the earlier ones. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Recordings(Arc<Mutex<Recorded>>);
+
+#[derive(Debug)]
+struct Recorded {
+    now: Option<Recording>,
+    /// Recordings so far.
+    count: u64,
+    /// Names so far, each once.
+    names: Vec<Arc<str>>,
+}
+
+impl Default for Recordings {
+    /// A recording of files with the names of the settings.
+    fn default() -> Self {
+        let (now, names) = (Some(Recording { number: 0, name: None }), Vec::new());
+        Self(Arc::new(Mutex::new(Recorded { now, count: 1, names })))
+    }
+}
+
+impl Recordings {
+    /// Starts the next recording. Returns false during one.
+    pub fn start(&self, name: Option<&str>) -> bool {
+        let mut recorded = locked(&self.0);
+        let is_first = recorded.now.is_none();
+        if is_first {
+            let name: Option<Arc<str>> = name.map(Into::into);
+            let new = name.iter().filter(|name| !recorded.names.contains(name));
+            let new: Vec<_> = new.cloned().collect();
+            recorded.names.extend(new);
+            recorded.now = Some(Recording { number: recorded.count, name });
+            recorded.count += 1;
+        }
+        is_first
+    }
+
+    pub fn stop(&self) {
+        locked(&self.0).now = None;
+    }
+
+    pub fn now(&self) -> Option<Recording> {
+        locked(&self.0).now.clone()
+    }
+
+    pub fn is_on(&self) -> bool {
+        locked(&self.0).now.is_some()
+    }
+
+    /// Returns the names of all recordings so far.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        locked(&self.0).names.clone()
+    }
+}
+
 /// Requests to a running pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
@@ -115,8 +178,8 @@ pub struct Control {
     pub pause: Pause,
     /// Lets one pair pass while the source is paused.
     pub step: Switch,
-    /// Suspends the writing of frames to files; the matcher reads it, so all outputs switch at one pair.
-    pub suspend_recording: Switch,
+    /// Starts and stops the writing of frames to files; the matcher reads it, so all outputs switch at one pair.
+    pub recordings: Recordings,
     /// Moves through a recording.
     pub playback: Playback,
 }

@@ -1,4 +1,4 @@
-//! Moving through a recording: the window's requests, which the source carries out between two pairs.
+//! Moving through a recording: requests of viewers, which the source carries out between two pairs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Playing {
     pub speed: f64,
     /// True while the recording waits at its end.
     pub is_at_end: bool,
-    /// True once no window is left that could move it.
+    /// True once no viewer is left that could move it.
     pub is_unattended: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for Playing {
     }
 }
 
-/// Requests and state that the window and the source's thread share. Clones are the same.
+/// Requests and state that viewers and the source's thread share. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Playback(Arc<Mutex<(Option<Move>, Playing)>>);
 

@@ -1,5 +1,5 @@
-//! The source's thread: pairs go into the first link at their pace. In a window, a recording goes on
-//! from wherever the user moves it.
+//! The source's thread: pairs go into the first link at their pace. In a window and on the live page, a
+//! recording goes on from wherever the user moves it.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::atomic::Ordering;
@@ -37,6 +37,7 @@ pub(super) struct Delivery<'a> {
     pub(super) control: &'a Control,
     pub(super) progress: &'a Progress,
     pub(super) first: u64,
+    /// Number of pairs to deliver. In a recording that is moved through, those behind them do not exist.
     pub(super) left: u64,
     /// Set if pairs are held back until they are due.
     pub(super) pacer: Option<Pacer>,
@@ -58,6 +59,8 @@ struct Run<'a> {
     /// True until the first pair after a move, which is shown even if the source is paused.
     is_due: bool,
     place: Duration,
+    /// Number of the pair behind the last one that is played, once the first one is known.
+    end: Option<u64>,
     seeking: Seeking,
     /// True if the source is to be left: the run ends, or no pair is wanted.
     is_over: bool,
@@ -90,13 +93,15 @@ impl Delivery<'_> {
             wanted: None,
             is_due: false,
             place: begin,
+            end: None,
             seeking: Seeking::First,
             is_over: false,
         };
         let mut result = source.run(&control.stop, &mut |pair, counts| run.take(pair, counts));
         let mut is_at_end = false;
         while let (Ok(()), Some(timeline)) = (&result, run.to.timeline) {
-            is_at_end = run.wanted.is_none() && !run.is_over && !control.stop.is_set();
+            // What was played to its end may be left at any time.
+            is_at_end |= run.wanted.is_none() && !run.is_over && !control.stop.is_set();
             let Some(place) = run.next_place(timeline) else { break };
             result = source.seek(Place::Time(place)).and_then(|()| {
                 source.run(&control.stop, &mut |pair, counts| run.take(pair, counts))
@@ -122,8 +127,8 @@ impl Run<'_> {
     /// Takes a pair from the source. Breaks if the source is to be moved or left.
     fn take(&mut self, mut pair: StereoPair, counts: SourceCounts) -> ControlFlow<()> {
         note(self.to.progress, counts);
-        if self.to.left == 0 {
-            return self.leave();
+        if self.is_behind_end(pair.sequence) {
+            return Break(());
         }
         match std::mem::take(&mut self.seeking) {
             Seeking::Last { reach, .. } => {
@@ -236,9 +241,12 @@ impl Run<'_> {
         }
         progress.note_paced(time, delay);
         match self.asked() {
-            Some(Move::Again | Move::Forwards) | None => Continue(()),
-            Some(wanted) => self.go(wanted),
+            // Another step, quickly after the one that asked for this pair.
+            Some(Move::Forwards) if is_asked_for => control.playback.ask(Move::Forwards),
+            Some(Move::Again | Move::Forwards) | None => {}
+            Some(wanted) => return self.go(wanted),
         }
+        Continue(())
     }
 
     fn send(&mut self, pair: StereoPair) -> ControlFlow<()> {
@@ -257,8 +265,19 @@ impl Run<'_> {
             return Continue(());
         }
         self.to.progress.pairs.fetch_add(1, Ordering::Relaxed);
+        if self.to.timeline.is_some() {
+            return Continue(());
+        }
         self.to.left -= 1;
         if self.to.left == 0 { self.leave() } else { Continue(()) }
+    }
+
+    /// Reports whether a pair is behind the last one that may be delivered.
+    fn is_behind_end(&mut self, number: u64) -> bool {
+        match self.to.timeline {
+            Some(_) => number >= *self.end.get_or_insert(number.saturating_add(self.to.left)),
+            None => self.to.left == 0,
+        }
     }
 
     /// Sends the last pair once more.

@@ -11,14 +11,14 @@ use stereod_core::engine::Engine;
 use stereod_core::engine::cpu::TURN;
 use stereod_core::frame::{Matched, StereoPair};
 use stereod_core::thread::locked;
-use stereod_io::control::Switch;
+use stereod_io::control::{Recording, Recordings};
 
 /// A matched pair on its way to a sink.
 #[derive(Clone)]
 pub(super) struct Handed {
     pub(super) matched: Arc<Matched>,
-    /// Number of the recording that it belongs to; `None` if files are suspended.
-    pub(super) recording: Option<u64>,
+    /// The recording that it belongs to; `None` if files are suspended.
+    pub(super) recording: Option<Recording>,
 }
 
 /// Loop that keeps the engine as full as its depth allows, and hands results out as soon as no
@@ -29,10 +29,7 @@ pub(super) struct MatchLoop {
     pub(super) find: Option<Find>,
     pub(super) pairs: LinkReceiver<StereoPair>,
     pub(super) fan_out: Vec<LinkSender<Handed>>,
-    /// Set while no frames are written to files.
-    pub(super) suspended: Switch,
-    pub(super) recording: Option<u64>,
-    pub(super) next_recording: u64,
+    pub(super) recordings: Recordings,
     pub(super) progress: Arc<Progress>,
     pub(super) in_flight: usize,
     /// Set for a recording, whose pairs come without gaps unless it is moved.
@@ -104,15 +101,7 @@ impl MatchLoop {
         let turns = matched.stages.iter().filter(|(stage, _)| *stage == TURN);
         turns.for_each(|(_, waited)| self.progress.note_turn(*waited));
         // Decided once a pair, because the outputs are at different pairs at any moment.
-        match (self.recording, self.suspended.is_set()) {
-            (_, true) => self.recording = None,
-            (Some(_), false) => {}
-            (None, false) => {
-                self.recording = Some(self.next_recording);
-                self.next_recording += 1;
-            }
-        }
-        let handed = Handed { matched: Arc::new(matched), recording: self.recording };
+        let handed = Handed { matched: Arc::new(matched), recording: self.recordings.now() };
         for sink in &self.fan_out {
             // A failed sink is gone; its own thread reports why.
             let _ = sink.send(handed.clone());

@@ -13,7 +13,7 @@ use stereod_core::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPa
 use stereod_core::matching::History;
 use stereod_core::matching::saturation::WHITE;
 use stereod_core::pool::Pooled;
-use stereod_io::control::Switch;
+use stereod_io::control::{Recording, Recordings, Switch};
 use stereod_io::playback::Move;
 use stereod_io::source::{Place, SourceCounts, SourceInfo};
 
@@ -596,6 +596,30 @@ fn at_its_end_a_recording_waits_to_be_played_again() {
 }
 
 #[test]
+fn the_pairs_behind_a_limit_are_not_there() {
+    let (control, sink) = (Control::default(), Keeper::default());
+    let mut source = numbers(100, false);
+    source.info.rate = Some(1000.0);
+    let config = PipelineConfig {
+        limit: Some(3),
+        timeline: Some(Timeline { stays: true }),
+        ..config(source, boxed(delaying(1)), vec![Box::new(sink.clone())])
+    };
+    let running = start(config, &control).unwrap();
+    let progress = running.progress.clone();
+    wait_until(|| control.playback.playing().is_at_end);
+    let moves = [Move::To(Duration::from_millis(50)), Move::Backwards];
+    for (count, wanted) in (4..).zip(moves) {
+        control.playback.ask(wanted);
+        wait_for(&sink, count);
+    }
+    control.stop.set(true);
+    assert!(running.join().error.is_none());
+    assert_eq!(*sink.seen.lock().unwrap(), [0, 1, 2, 2, 1]);
+    assert!(!progress.cut_short.load(Ordering::SeqCst), "it was played to its end");
+}
+
+#[test]
 fn without_a_window_a_recording_ends() {
     let (control, sink) = (Control::default(), Keeper::default());
     control.playback.change(|playing| playing.repeats = true);
@@ -684,15 +708,15 @@ struct Switched {
     written: Written,
     recording: Option<u64>,
     nap: Duration,
-    switch: Option<Switch>,
+    switch: Option<Recordings>,
 }
 
 impl Sink for Switched {
     fn name(&self) -> &str {
         "switched"
     }
-    fn switch_to(&mut self, recording: Option<u64>) {
-        self.recording = recording;
+    fn switch_to(&mut self, recording: Option<&Recording>) {
+        self.recording = recording.map(|recording| recording.number);
     }
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()> {
         std::thread::sleep(self.nap);
@@ -702,7 +726,11 @@ impl Sink for Switched {
         if let Some(switch) = &self.switch
             && [20, 70, 120, 170, 220].contains(&sequence)
         {
-            switch.set(!switch.is_set());
+            if switch.is_on() {
+                switch.stop();
+            } else {
+                switch.start(None);
+            }
         }
         Ok(())
     }
@@ -711,10 +739,10 @@ impl Sink for Switched {
 #[test]
 fn files_are_switched_at_the_same_pair() {
     let control = Control::default();
-    control.suspend_recording.set(true);
+    control.recordings.stop();
     let mut sinks =
         [0, 300, 900].map(Duration::from_micros).map(|nap| Switched { nap, ..Switched::default() });
-    sinks[0].switch = Some(control.suspend_recording.clone());
+    sinks[0].switch = Some(control.recordings.clone());
     let config = PipelineConfig {
         result_room: 30,
         ..config(
@@ -729,7 +757,7 @@ fn files_are_switched_at_the_same_pair() {
     assert!(seen[0] == seen[1] && seen[0] == seen[2]);
     let mut recordings: Vec<_> = seen[0].iter().map(|(_, recording)| *recording).collect();
     recordings.dedup();
-    assert_eq!(recordings, [None, Some(0), None, Some(1), None, Some(2)]);
+    assert_eq!(recordings, [None, Some(1), None, Some(2), None, Some(3)]);
     assert_eq!(seen[0].len(), 300);
 }
 

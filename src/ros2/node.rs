@@ -332,7 +332,11 @@ impl Exchange {
             *writes_frames,
             "the run has no files to write: start it with --record OUT.mkv"
         );
-        control.suspend_recording.set(!on);
+        if on {
+            control.recordings.start(None);
+        } else {
+            control.recordings.stop();
+        }
         Ok(if on { "recording" } else { "not recording" }.to_owned())
     }
 }
@@ -444,6 +448,9 @@ mod tests {
         Knob {
             name: ("matching", key),
             group: "Cost",
+            label: key,
+            is_rare: false,
+            flag: None,
             hint: "",
             kind,
             is_open: false,

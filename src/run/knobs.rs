@@ -6,17 +6,18 @@ use crate::settings::{Loaded, OF_OBSTACLES, rows};
 use crate::viewer::{Knob, KnobKind};
 use stereod_core::settings::row::{Kind, Offers, Panel, Row};
 
-const GROUPS: [&str; 10] = [
+const GROUPS: [&str; 11] = [
     "Preset",
     "Obstacles",
     "Mount",
-    "Cost",
     "Range",
+    "Cost",
+    "Weak texture",
     "Smoothness",
     "Checks",
     "Filters",
+    "Earlier images",
     "Colours",
-    "Pictures",
 ];
 
 /// Returns the knobs for these settings, without those that have no effect with the others.
@@ -35,13 +36,13 @@ pub fn knobs(loaded: &Loaded) -> Vec<Knob> {
     // Parameters of single costs and modes follow those that always hold.
     panels.sort_by_key(|(_, row, panel)| {
         let group = GROUPS.iter().position(|group| *group == panel.group);
-        (group, row.last, row.only.is_some())
+        (group, panel.is_rare, row.only.is_some())
     });
     panels.into_iter().map(|(section, row, panel)| knob(loaded, section, row, panel)).collect()
 }
 
 fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob {
-    let (Panel { group }, hint) = (panel, row.help);
+    let (Panel { group, name: label, is_rare }, hint) = (panel, row.help);
     let name = (section, row.key);
     let kind = match (row.offers, row.kind) {
         (Some(Offers::Slider { low, high, step }), _) => {
@@ -73,7 +74,8 @@ fn knob(loaded: &Loaded, section: &'static str, row: &Row, panel: Panel) -> Knob
         }
         _ => false,
     };
-    Knob { name, group, hint, kind, is_open, value, means, locked }
+    let flag = row.flag.map(|flag| flag.name);
+    Knob { name, group, label, is_rare, flag, hint, kind, is_open, value, means, locked }
 }
 
 /// Returns a value without quotation marks.
@@ -91,6 +93,7 @@ mod tests {
 
     use super::*;
     use crate::settings::Layers;
+    use stereod_core::matching::cost::COSTS;
 
     fn loaded(text: &str) -> Loaded {
         let mut layers = Layers::new();
@@ -109,6 +112,24 @@ mod tests {
         for (section, row) in rows().filter(|row| ["matching", "colour"].contains(&row.0)) {
             let panel = row.panel.unwrap_or_else(|| panic!("no knob for {section}.{}", row.key));
             assert!(GROUPS.contains(&panel.group), "{section}.{}", row.key);
+        }
+    }
+
+    /// Headings with nothing but a fold below would hide what they are for, and two knobs of a name could
+    /// not be told apart.
+    #[test]
+    fn a_heading_shows_some_of_its_knobs_and_each_has_a_name() {
+        for cost in COSTS {
+            let text = format!("[matching]\ncost = '{}'\n[obstacles]\nfind = true\n", cost.name);
+            let all = knobs(&loaded(&text));
+            for group in GROUPS {
+                let own = || all.iter().filter(|knob| knob.group == group);
+                assert!(own().any(|knob| !knob.is_rare), "{group}");
+                let mut names: Vec<_> = own().map(|knob| knob.label).collect();
+                names.sort_unstable();
+                assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
+                assert!(own().is_sorted_by_key(|knob| knob.is_rare), "{group}: folded ones last");
+            }
         }
     }
 
@@ -191,7 +212,7 @@ mod tests {
             all.iter().filter(|knob| knob.locked.is_some()).map(|k| k.name.1).collect::<Vec<_>>()
         };
         assert_eq!(locked(""), [""; 0]);
-        assert_eq!(locked("[output]\nrecord = 'a.mkv'\n"), ["min_disparity", "disparities"]);
+        assert_eq!(locked("[output]\nrecord = 'a.mkv'\n"), ["disparities", "min_disparity"]);
         assert_eq!(locked("[output]\npreview = 'a.mp4'\n"), [""; 0]);
         assert!(
             locked("[output]\nfar_m = 9.0\n[calibration]\nfocal_px = 400.0\nbaseline_m = 0.1\n")

@@ -11,7 +11,7 @@ use crate::settings::Stats;
 use statistics::Statistics;
 pub use statistics::schema;
 use stereod_core::files::new_file::NewFile;
-pub use watch::Watch;
+pub use watch::{WAITS, Watch};
 
 /// Prints the statistics for people, or writes them for programs if asked for.
 pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {

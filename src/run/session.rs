@@ -70,7 +70,11 @@ impl Session {
         let (engine, room) = engine::open(&loaded, &info, &rig, &keep.pixels)?;
         let (settings, geometry) = (&loaded.settings, rig.pairs.geometry.as_ref());
         let colouring = LiveColouring::new(settings.colouring(loaded.params.range, geometry));
-        control.suspend_recording.set(settings.output.on_demand);
+        if settings.output.on_demand {
+            control.recordings.stop();
+        }
+        let returns = source::replayed_rate(&info, settings).is_ok();
+        let span = source::span_of(&info, settings, args.source.limit(), realtime);
         let run = Opened {
             name: rigs.names[number].clone(),
             rigs: rigs.names.clone(),
@@ -84,6 +88,8 @@ impl Session {
             live,
             one_stream: spec.is_one_stream(),
             realtime,
+            span,
+            returns,
             rig,
             colouring,
             status: Newest::default(),
@@ -100,7 +106,7 @@ impl Session {
         // Start: pairs flow from here on.
         let (swap, description, choice) =
             (EngineSwap::default(), engine.description(), engine.choice());
-        let timeline = faces.timeline();
+        let timeline = faces.timeline(&run);
         let is_movable = timeline.is_some();
         let config = PipelineConfig {
             source,

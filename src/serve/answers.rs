@@ -35,7 +35,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The files of the page: path, kind and content.
-const PAGE: [(&str, &str, &str); 15] = [
+const PAGE: [(&str, &str, &str); 16] = [
     ("/", "text/html; charset=utf-8", include_str!("live/page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("live/page.css")),
     ("/page.js", SCRIPT, include_str!("live/page.js")),
@@ -49,6 +49,7 @@ const PAGE: [(&str, &str, &str); 15] = [
     ("/page/space.js", SCRIPT, include_str!("live/page/space.js")),
     ("/page/state.js", SCRIPT, include_str!("live/page/state.js")),
     ("/page/status.js", SCRIPT, include_str!("live/page/status.js")),
+    ("/page/timeline.js", SCRIPT, include_str!("live/page/timeline.js")),
     ("/page/tuning.js", SCRIPT, include_str!("live/page/tuning.js")),
     ("/page/zones.js", SCRIPT, include_str!("live/page/zones.js")),
 ];

@@ -189,6 +189,10 @@ impl Page<'_> {
         help: &str,
         values: impl IntoIterator<Item = ([Label<'a>; LABELS], u64)>,
     ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
         let mut family = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in values {
             ConstCounter::new(value).encode(family.encode_family(&labels)?)?;

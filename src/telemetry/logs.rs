@@ -186,14 +186,14 @@ where
         line.write_str(dim)?;
         self.0.format_time(&mut line)?;
         let rig = context.event_scope().and_then(|mut spans| spans.find_map(|it| rig_of(&it)));
-        let rig = rig.unwrap_or_default();
+        let rig = rig.map(|name| name + ": ").unwrap_or_default();
         write!(line, "{plain} {colour}{level:>5}{plain} {rig}")?;
         context.field_format().format_fields(line.by_ref(), event)?;
         writeln!(line)
     }
 }
 
-/// Returns the name of the rig of a span, with a colon.
+/// Returns the name of the rig of a span.
 fn rig_of<'a, S: LookupSpan<'a>>(span: &SpanRef<'a, S>) -> Option<String> {
     Some(span.extensions().get::<RigName>()?.0.clone())
 }
@@ -208,12 +208,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Warnings {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         attributes.record(&mut |_: &Field, name: &dyn fmt::Debug| {
             let span = context.span(id).expect("it has just begun");
-            span.extensions_mut().replace(RigName(format!("{name:?}: ")));
+            span.extensions_mut().replace(RigName(format!("{name:?}")));
         });
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let rig = context.event_span(event).and_then(|span| rig_of(&span)).unwrap_or_default();
+        let rig = context.event_span(event).and_then(|span| rig_of(&span));
         let mut text = String::new();
         event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
             let before = text.len();
@@ -222,7 +222,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Warnings {
                 text.insert(before, ' ');
             }
         });
-        warnings::note(rig + &redact(&text));
+        warnings::note(rig, redact(&text));
     }
 }
 
@@ -319,9 +319,9 @@ mod tests {
             let _rig = tracing::error_span!("rig", name = %"front").entered();
             tracing::warn!(frame = 3, "rtsp://me:secret@rig: torn\nfor {} s", 5);
         });
-        let kept = warnings::newest();
-        let text = "front: rtsp://***@rig: torn\\nfor 5 s frame=3";
-        assert!(kept.iter().any(|it| it.text == text), "{kept:?}");
+        let text = "rtsp://***@rig: torn\\nfor 5 s frame=3";
+        let is_told = |rig| warnings::newest(rig).iter().any(|it| it.text == text);
+        assert_eq!([Some("front"), Some("rear"), None].map(is_told), [true, false, false]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod comparing;
 mod content;
 pub(super) mod measuring;
+mod recording;
 mod saving;
 mod timeline;
 mod tuning;
@@ -30,6 +31,7 @@ use super::screen::Drawn;
 use crate::keys::{self, Action, On};
 use crate::status::RunStatus;
 use comparing::{Comparison, InEffect};
+use recording::Question;
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_core::thread;
@@ -100,6 +102,7 @@ pub(crate) struct App {
     ended: bool,
     failure: Option<String>,
     notice: Option<Notice>,
+    question: Question,
     /// Last key that has to be pressed twice, and its time.
     asked: Option<(Action, Instant)>,
     panel: Panel,
@@ -144,6 +147,7 @@ impl App {
             ended: false,
             failure: None,
             notice: None,
+            question: Question::default(),
             asked: None,
             writers: Vec::new(),
         }
@@ -213,11 +217,8 @@ impl App {
             Action::Leave if self.is_full_screen() => self.toggle_full_screen(),
             Action::Leave | Action::Quit if self.may_quit() => return ControlFlow::Break(()),
             Action::Leave | Action::Quit => {}
-            Action::Record if self.shell.options.records => {
-                let is_on = !self.control.suspend_recording.is_set();
-                let what = if is_on { "stop" } else { "go on with" };
-                let question = format!("press r again to {what} the recording");
-                if self.is_confirmed(Action::Record, question) {
+            Action::Record if self.records() == Some(true) => {
+                if self.is_confirmed(Action::Record, "press r again to stop the recording".into()) {
                     self.act(action);
                 }
             }
@@ -238,11 +239,7 @@ impl App {
         match action {
             Action::Pause if self.control.pause.is_set() => self.control.pause.set(false),
             Action::Pause => self.pause(),
-            Action::Record if self.shell.options.records => {
-                let suspended = &self.control.suspend_recording;
-                suspended.set(!suspended.is_set());
-            }
-            Action::Record => self.notify(Err("this run writes no frames to files".into())),
+            Action::Record => self.toggle_recording(),
             Action::NextColours => self.next_colours(),
             Action::DepthColours => self.depth_colours = !self.depth_colours,
             Action::NextView => {
@@ -411,12 +408,8 @@ impl App {
     /// Reports whether a key ends the run. While frames are written to files, it has to be pressed twice.
     fn may_quit(&mut self) -> bool {
         let is_over = self.ended || self.failure.is_some();
-        let is_suspended = self.control.suspend_recording.is_set();
         let question = "frames are being written to files: press the key again to end the run";
-        !self.shell.options.records
-            || is_over
-            || is_suspended
-            || self.is_confirmed(Action::Quit, question.into())
+        self.records() != Some(true) || is_over || self.is_confirmed(Action::Quit, question.into())
     }
 
     /// Reports whether a key was pressed twice within a short time, and asks for it otherwise.
@@ -498,6 +491,11 @@ impl Content for App {
         match event {
             WindowEvent::ModifiersChanged(modifiers) => self.modifiers = modifiers.state(),
             WindowEvent::KeyboardInput { event, .. } => return self.key(event),
+            WindowEvent::MouseInput { .. } | WindowEvent::MouseWheel { .. }
+                if self.question.is_open =>
+            {
+                self.shell.request_redraw();
+            }
             WindowEvent::MouseInput { state, .. }
                 if self.sheet.is_some() && !self.is_over_bar() =>
             {
@@ -567,6 +565,7 @@ impl Content for App {
                     *shown = text;
                 }
             }
+            Wake::Room(text) => self.question.room = text,
             Wake::Tuned(tuned) => self.tuned(*tuned),
             Wake::Camera(place, report) => self.panel.cameras.report(place, *report),
             Wake::Close | Wake::Graphics => (),

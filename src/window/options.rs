@@ -5,22 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::viewer::{Tuning, Zones};
+pub use crate::viewer::Span;
+use crate::viewer::{Recorder, Tuning, Zones};
 use stereod_core::frame::{DisparityRange, Matched};
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_io::camera::CameraInput;
 use stereod_io::sink::colour::{ColourMap, ColourRange};
-
-/// Times of a recording that the window can move through.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
-    pub begin: Duration,
-    pub length: Duration,
-    /// Time from pair to pair.
-    pub period: Duration,
-    /// True if pairs are shown at the recorded pace, so that there is a speed.
-    pub is_paced: bool,
-}
 
 /// Cameras of a run, and the functions that adjust them, which never wait.
 #[derive(Clone)]
@@ -56,6 +46,8 @@ pub struct WindowOptions {
     pub clouds: CloudOptions,
     /// Times of a recording that can be moved through, or why there is no timeline.
     pub timeline: Result<Span, String>,
+    /// True if a change of settings during a pause has the same pair matched again.
+    pub holds_pair: bool,
     pub tuning: Option<Tuning>,
     pub cameras: Option<CameraDesk>,
     /// The zones that the run watches.
@@ -65,8 +57,8 @@ pub struct WindowOptions {
     /// Largest size (width, height in points) at the start, which the monitor may reduce further.
     pub largest: (u32, u32),
     pub full_screen: bool,
-    /// True if frames are written to files, which the end of the run would end.
-    pub records: bool,
+    /// The files of frames that the run writes.
+    pub recorder: Option<Recorder>,
     /// Lists the machine's devices, which may take seconds.
     pub devices: fn() -> String,
 }
@@ -84,13 +76,14 @@ impl WindowOptions {
             snapshot_dir: PathBuf::from("."),
             clouds: CloudOptions::default(),
             timeline: Err("only recordings have a timeline".to_owned()),
+            holds_pair: false,
             tuning: None,
             cameras: None,
             zones: Zones::default(),
             smallest: (640, 360),
             largest: (1600, 1000),
             full_screen: false,
-            records: false,
+            recorder: None,
             devices: String::new,
         }
     }

@@ -178,8 +178,8 @@ pub(super) fn figures(content: &OverlayContent) -> String {
     if let Some(status) = &content.status {
         text += &format!("  {}", status.engine);
         let [_, losses @ ..] = status.counted();
-        for (name, count) in losses.into_iter().filter(|(_, count)| *count > 0) {
-            text += &format!("  {name} {count}");
+        for (count, what) in losses.into_iter().filter(|(count, _)| *count > 0) {
+            text += &format!("  {count} {what}");
         }
     }
     text
@@ -198,9 +198,9 @@ fn numbers(content: &OverlayContent) -> Vec<Line> {
         lines.push(Line::new(text, DIM));
     }
     if let Some(status) = &content.status {
-        let [(name, pairs), ..] = status.counted();
+        let [(pairs, what), ..] = status.counted();
         if is_full {
-            lines.push(Line::new(format!("{name} {pairs}"), DIM));
+            lines.push(Line::new(format!("{pairs} {what}"), DIM));
         }
         let judged = status.judged().filter(|(.., alarm)| *alarm || is_full);
         lines.extend(
@@ -367,7 +367,8 @@ mod tests {
             ..status
         };
         let wrong = OverlayContent { status: Some(wrong.into()), ..fine.clone() };
-        assert_eq!(figures(&wrong), "25.0 fps  latency 12.0 ms  640x480  CPU  dropped 2  late 3");
+        let losses = "2 pairs dropped  3 pairs behind the pace";
+        assert_eq!(figures(&wrong), format!("25.0 fps  latency 12.0 ms  640x480  CPU  {losses}"));
         assert_eq!(texts(&wrong), ["rows 3.1 px"]);
         let times = Histogram::of_times(Timing::Latency, std::iter::empty());
         let still = |paused, ended, timeline| {
@@ -389,7 +390,7 @@ mod tests {
         assert_eq!(still(true, false, Some(timeline)), "at the end");
         assert_eq!(still(false, false, None), "- fps");
         let full = OverlayContent { histograms: Some([times.clone(), times]), ..fine };
-        assert_eq!(texts(&full), ["p95 15.0 ms", "pairs 9", "rows 0.1 px", "noise 1.2 1.2"]);
+        assert_eq!(texts(&full), ["p95 15.0 ms", "9 pairs", "rows 0.1 px", "noise 1.2 1.2"]);
     }
 
     #[test]

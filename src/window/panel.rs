@@ -3,8 +3,8 @@
 mod cameras;
 
 use egui::{
-    Color32, ComboBox, Context, Panel as SidePanel, RichText, ScrollArea, Slider, Ui, WidgetText,
-    vec2,
+    CollapsingHeader, Color32, ComboBox, Context, Label, Panel as SidePanel, RichText, ScrollArea,
+    Slider, Ui, WidgetText, vec2,
 };
 
 use super::options::CameraDesk;
@@ -14,6 +14,9 @@ use cameras::Cameras;
 
 /// Width in points, limited to half of a small window.
 const WIDTH: f32 = 344.0;
+
+/// Colour of keys and remarks.
+pub(super) const QUIET: Color32 = Color32::from_gray(160);
 
 /// Panel of knobs, with the changes of the user and the answers to them.
 #[derive(Default)]
@@ -181,30 +184,35 @@ impl Panel {
 
     fn status(&self, ui: &mut Ui, live: Result<&str, &str>) {
         let small = |text: &str, colour| RichText::new(text).size(12.0).color(colour);
-        let quiet = Color32::from_gray(160);
         match (&self.problem, live) {
-            (_, Err(why)) => ui.label(small(why, quiet)),
+            (_, Err(why)) => ui.label(small(why, QUIET)),
             (Some(problem), _) => ui.label(small(problem, ALARM)),
-            (None, _) if self.answered < self.sent => ui.label(small("working ...", quiet)),
-            (None, Ok("")) => ui.label(small("in effect", quiet)),
-            (None, Ok(how)) => ui.label(small(how, quiet)),
+            (None, _) if self.answered < self.sent => ui.label(small("working ...", QUIET)),
+            (None, Ok("")) => ui.label(small("in effect", QUIET)),
+            (None, Ok(how)) => ui.label(small(how, QUIET)),
         };
     }
 
     fn all_knobs(&mut self, ui: &mut Ui) -> bool {
         let mut turned = false;
-        let mut group = "";
-        let groups: Vec<&str> = self.knobs.iter().map(|knob| knob.group).collect();
-        for knob in &mut self.knobs {
-            let is_alone = groups.iter().filter(|group| **group == knob.group).count() == 1;
-            if knob.group != group {
-                group = knob.group;
-                ui.add_space(6.0);
-                ui.label(RichText::new(group).strong());
-            }
-            if one_knob(ui, knob, is_alone) {
-                note(&mut self.own, knob);
-                turned = true;
+        for group in self.knobs.chunk_by_mut(|one, next| one.group == next.group) {
+            let (heading, is_alone) = (group[0].group, group.len() == 1);
+            ui.add_space(6.0);
+            ui.label(RichText::new(heading).strong());
+            let mut show = |ui: &mut Ui, knobs: &mut [Knob]| {
+                for knob in knobs {
+                    if one_knob(ui, knob, is_alone) {
+                        note(&mut self.own, knob);
+                        turned = true;
+                    }
+                }
+            };
+            let (usual, rare) = group.split_at_mut(group.partition_point(|knob| !knob.is_rare));
+            show(ui, usual);
+            if !rare.is_empty() {
+                let title = RichText::new(format!("{} more", rare.len())).color(QUIET);
+                let fold = CollapsingHeader::new(title).id_salt(heading);
+                fold.show_unindented(ui, |ui| show(ui, rare));
             }
         }
         turned
@@ -244,7 +252,8 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
     let before = knob.value.clone();
     ui.push_id(knob.name, |ui| {
         ui.add_enabled_ui(knob.locked.is_none(), |ui| {
-            let mut hint = format!("{}\n\n{}.{}", knob.hint, knob.name.0, knob.name.1);
+            let flag = knob.flag.map(|flag| format!(", {flag}")).unwrap_or_default();
+            let mut hint = format!("{}\n\n{}{flag}", knob.hint, knob.path());
             if let Some(why) = &knob.locked {
                 hint.push_str(&format!("\n\nCannot change in this run: {why}."));
             }
@@ -252,7 +261,7 @@ fn one_knob(ui: &mut Ui, knob: &mut Knob, is_alone: bool) -> bool {
             if let (KnobKind::Choice(names), true) = (knob.kind, is_alone) {
                 buttons(ui, knob, names).on_hover_text(&hint).on_disabled_hover_text(hint);
             } else {
-                row(ui, knob.label(), &hint, |ui| widget(ui, knob));
+                row(ui, knob.label, knob.key_besides(), &hint, |ui| widget(ui, knob));
             }
         });
     });
@@ -317,7 +326,7 @@ fn widget(ui: &mut Ui, knob: &mut Knob) {
 mod tests;
 
 /// Width of the labels, in points.
-pub(super) const LABEL: f32 = 136.0;
+pub(super) const LABEL: f32 = 140.0;
 
 /// Divides the width between a label, a slider, a number and a word, with the spaces between them.
 pub(super) fn size_widgets(ui: &mut Ui) {
@@ -325,18 +334,28 @@ pub(super) fn size_widgets(ui: &mut Ui) {
     ui.spacing_mut().interact_size.x = 36.0;
 }
 
+/// Lays out a widget with its label, which has a key below it.
 pub(super) fn row(
     ui: &mut Ui,
     label: impl Into<WidgetText>,
+    key: Option<&str>,
     hint: &str,
     widget: impl FnOnce(&mut Ui),
 ) {
     let line = ui.horizontal(|ui| {
-        let label = egui::Label::new(label).truncate();
-        let cell = egui::Layout::left_to_right(egui::Align::Center);
+        let cell = match key {
+            Some(_) => egui::Layout::top_down(egui::Align::Min),
+            None => egui::Layout::left_to_right(egui::Align::Center),
+        };
         let label = ui.allocate_ui_with_layout(vec2(LABEL, 18.0), cell, |ui| {
             ui.set_min_width(LABEL);
-            ui.add(label)
+            ui.spacing_mut().item_spacing.y = 0.0;
+            let label = ui.add(Label::new(label).truncate());
+            let key = key.map(|key| RichText::new(key).monospace().size(10.0).color(QUIET));
+            match key {
+                Some(key) => label.union(ui.add(Label::new(key).truncate())),
+                None => label,
+            }
         });
         widget(ui);
         label.inner

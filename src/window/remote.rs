@@ -32,6 +32,8 @@ pub(crate) enum Wake {
     Saved(Result<String, String>),
     /// The list of devices.
     Devices(String),
+    /// The room for a recording.
+    Room(String),
     Graphics,
 }
 

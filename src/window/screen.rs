@@ -14,10 +14,11 @@ use super::gpu::Gpu;
 use super::layer::{Beside, Canvas, LayOut, Overlay};
 use super::offscreen::{self, Readback, Target};
 use super::options::{View, WindowOptions};
-use super::overlay::OverlayContent;
+use super::overlay::{Bar, OverlayContent};
 use super::remote::{Remote, Wake};
 use super::renderer::{Pipelines, Renderer};
 use super::scene::{Lens, Scene, window_size};
+use super::timeline::Timeline;
 use stereod_core::frame::Matched;
 
 pub(crate) struct Screen {
@@ -276,9 +277,26 @@ fn first_size(event_loop: &ActiveEventLoop, options: &WindowOptions) -> (u32, u3
         // Desktop panels and title bars need the rest.
         largest = (largest.0.min(size.width / 10 * 9), largest.1.min(size.height / 10 * 9));
     }
-    let bar = scaled((0, bar::height(options.timeline.is_ok()).round() as u32), scale).1;
-    largest.1 = largest.1.saturating_sub(bar).max(1);
-    let (width, height) = window_size(options.view, options.picture, smallest, largest);
+    let content = OverlayContent {
+        bar: Bar {
+            view: options.view,
+            records: options.recorder.as_ref().map(|_| false),
+            ..Bar::default()
+        },
+        timeline: options.timeline.as_ref().ok().map(|_| Timeline::default()),
+        ..OverlayContent::default()
+    };
+    let bar_of = |width: u32| {
+        let points = bar::height((f64::from(width) / scale) as f32, &content);
+        scaled((0, points.round() as u32), scale).1
+    };
+    let above = |bar: u32| {
+        let room = (largest.0, largest.1.saturating_sub(bar).max(1));
+        window_size(options.view, options.picture, smallest, room)
+    };
+    // A narrow window has more rows of buttons.
+    let bar = bar_of(above(bar_of(largest.0)).0);
+    let (width, height) = above(bar);
     (width, height + bar)
 }
 

@@ -14,7 +14,7 @@ const MARK: f32 = 14.0;
 pub(super) const HEIGHT: f32 = TEXT + MARK + 3.0 * PADDING;
 
 /// State of the timeline. Times count from the first image.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timeline {
     pub position: Duration,
     pub number: u64,

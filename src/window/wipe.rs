@@ -135,6 +135,9 @@ mod tests {
         Knob {
             name: (section, key),
             group: "",
+            label: "",
+            is_rare: false,
+            flag: None,
             hint: "",
             kind: KnobKind::Switch,
             is_open: false,

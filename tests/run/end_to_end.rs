@@ -47,6 +47,39 @@ fn the_demo_scene_comes_out_as_the_reference_says() {
     assert_eq!(preview.unwrap().play().len(), 7);
 }
 
+/// The wheel of the program (`scripts/program_wheel.sh`) has OpenH264 in place of x264, and no libav.
+#[test]
+#[cfg(unix)]
+fn a_preview_needs_no_x264() {
+    let folder = tempfile::tempdir().unwrap();
+    gst::init().unwrap();
+    let registry = gst::Registry::get();
+    for name in
+        ["app", "coreelements", "isomp4", "openh264", "videoconvertscale", "videoparsersbad"]
+    {
+        let Some(file) = registry.find_plugin(name).and_then(|plugin| plugin.filename()) else {
+            eprintln!("skipped: this machine's GStreamer has no plug-in {name}");
+            return;
+        };
+        std::os::unix::fs::symlink(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let run = |outputs: &[&str]| {
+        let mut command = stereod(folder.path(), &with_statistics(&[&DEMO[..], outputs].concat()));
+        command.env("GST_PLUGIN_SYSTEM_PATH_1_0", folder.path());
+        command.env("GST_REGISTRY_1_0", folder.path().join("registry"));
+        outcome(&mut command)
+    };
+    let (status, _, stderr) = run(&["--frames", "7", "--preview", "d.mp4", "--record", "d.mcap"]);
+    assert_eq!(status, 0, "{stderr}");
+    let preview = player::Player::open(
+        &folder.path().join("d.mp4"),
+        "qtdemux ! avdec_h264 ! video/x-raw,format=I420",
+    );
+    assert_eq!(preview.unwrap().play().len(), 7);
+    let (status, _, stderr) = run(&["--record", "d.mkv"]);
+    assert!(status != 0 && stderr.contains("unlike to .mcap, needs"), "{stderr}");
+}
+
 #[test]
 fn every_kind_of_recording_gives_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();

@@ -89,7 +89,12 @@ fn squeezed_views_have_the_disparities_of_the_whole_ones() {
         let found = f64::from(map.get_pixel(x, 48)[0]) / 256.0;
         assert!((found - expected).abs() < 0.6, "{x}: {found}");
     }
-    let whole = ["match", "left00.png", "right00.png", "--half", "-o", "map.png"];
-    let (status, _, stderr) = run(folder.path(), &whole);
-    assert!(status == 2 && stderr.contains("--side-by-side"), "{stderr}");
+    for (name, x) in [("l.png", 0), ("r.png", width / 2)] {
+        let view = image::imageops::crop_imm(&both, x, 0, width / 2, height).to_image();
+        view.save(folder.path().join(name)).unwrap();
+    }
+    let two = ["match", "l.png", "r.png", "--half", "-d", "64", "-o", "two.png"];
+    let (status, _, stderr) = run(folder.path(), &two);
+    assert_eq!(status, 0, "{stderr}");
+    assert_eq!(image::open(folder.path().join("two.png")).unwrap().to_luma16(), map);
 }

@@ -26,7 +26,7 @@ impl Served {
         let arguments =
             [&["run", "--headless", "-d", "16", "--serve", address], arguments].concat();
         let mut child = stereod(folder, &arguments)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -527,7 +527,7 @@ fn behind_a_proxy_the_token_is_needed_to_look() {
 fn the_end_of_a_recording_is_told_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     // Ten seconds, in which the viewers come.
-    let more = ["--set=source.pace=realtime", "--set=demo.rate=6", "--frames", "60"];
+    let more = ["--set=demo.rate=6", "--frames", "60", "--set=window.at_end=close"];
     let mut served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
     let (mut viewer, mut foxglove) =
         (served.with_token(), served.foxglove(&served.token, "").unwrap());
@@ -545,6 +545,159 @@ fn the_end_of_a_recording_is_told_with_its_reason() {
     let (code, reason) = closing(&mut viewer);
     assert!(code == 1001 && reason == "stereod was stopped", "{code}: {reason}");
     assert_eq!(stopped.child.wait().unwrap().code(), Some(0));
+}
+
+/// The next status with this value of `playing`.
+fn until_playing(socket: &mut Socket, key: &str, value: &Value) {
+    let mut playing = Value::Null;
+    wait_until(&format!("{key} is {value}"), || {
+        playing = next_text(socket, "status")["playing"].take();
+        // The frames before it were left out here.
+        acknowledge(socket, &json!({ "seq": 1_000_000 }));
+        playing[key] == *value
+    });
+}
+
+#[test]
+fn a_recording_waits_at_its_end_and_is_moved_through_with_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings::write_demo(&folder.path().join("a.mcap"), 40);
+    let demo = [&DEMO[..], &["--frames", "40"]].concat();
+    // The pairs behind a limit do not exist.
+    for (source, last) in [(&["a.mcap"][..], 39), (&demo, 39), (&["a.mcap", "--frames", "7"], 6)] {
+        let mut served = Served::start(folder.path(), "0", source);
+        let waits = served.lines.iter().find(|line| line.contains("is at its end")).unwrap();
+        assert!(waits.contains("Ctrl-C") && waits.contains("window.at_end=close"), "{waits}");
+        // Whoever comes late sees the last pair.
+        let mut owner = served.with_token();
+        let hello = next_text(&mut owner, "hello");
+        let length = hello["timeline"]["length"].as_f64().unwrap();
+        let pair_length = (last + 1) as f64 / 30.0;
+        assert!((length - pair_length).abs() < 0.05, "{hello}");
+        let shows = |socket: &mut Socket, number: u64| {
+            wait_until(&format!("pair {number}"), || {
+                let (header, _) = next_frame(socket);
+                acknowledge(socket, &header);
+                header["seq"] == number
+            });
+        };
+        shows(&mut owner, last);
+        until_playing(&mut owner, "at_end", &json!(true));
+
+        let mut looker = served.connect("", &[]).unwrap();
+        for message in [
+            json!({ "type": "move", "to": 0 }),
+            json!({ "type": "move", "to": "before" }),
+            json!({ "type": "mark", "end": true, "at": 0 }),
+            json!({ "type": "play", "repeats": true }),
+        ] {
+            send(&mut looker, &message);
+            let note = next_text(&mut looker, "note");
+            assert!(note["text"].to_string().contains("the token"), "{message}: {note}");
+            acknowledge(&mut looker, &json!({ "seq": 1_000_000 }));
+        }
+        // All see where the one with the token moves.
+        for (to, number) in [
+            (json!("before"), last - 1),
+            (json!(0), 0),
+            (json!("next"), 1),
+            (json!("before"), 0),
+            (json!(1e9), last),
+        ] {
+            send(&mut owner, &json!({ "type": "move", "to": to }));
+            shows(&mut owner, number);
+            shows(&mut looker, number);
+        }
+        for wrong in [json!(-1), json!(1e300)] {
+            send(&mut owner, &json!({ "type": "move", "to": wrong }));
+            let note = next_text(&mut owner, "note");
+            assert!(note["text"].to_string().contains("no time in seconds"), "{note}");
+            acknowledge(&mut owner, &json!({ "seq": 1_000_000 }));
+        }
+        send(&mut owner, &json!({ "type": "play", "speed": 64 }));
+        until_playing(&mut owner, "speed", &json!(4.0));
+        // Once more, and then again and again.
+        send(&mut owner, &json!({ "type": "pause", "on": false }));
+        shows(&mut owner, last);
+        until_playing(&mut owner, "at_end", &json!(true));
+        send(&mut owner, &json!({ "type": "mark", "end": true, "at": 0.0334 }));
+        assert!(next_text(&mut owner, "note")["text"].to_string().contains("--duration 0.050"));
+        acknowledge(&mut owner, &json!({ "seq": 1_000_000 }));
+        send(&mut owner, &json!({ "type": "play", "repeats": true }));
+        until_playing(&mut owner, "repeats", &json!(true));
+        send(&mut owner, &json!({ "type": "pause", "on": false }));
+        for _ in 0..3 {
+            shows(&mut owner, 1);
+            shows(&mut owner, 0);
+        }
+
+        signal(&served.child, libc::SIGTERM);
+        assert_eq!(closing(&mut owner), (1001, "stereod was stopped".into()));
+        assert_eq!(served.child.wait().unwrap().code(), Some(0), "{source:?}");
+        let mut summary = String::new();
+        served.child.stdout.take().unwrap().read_to_string(&mut summary).unwrap();
+        assert!(summary.contains("pairs"), "{summary}");
+    }
+}
+
+/// A source that cannot be moved waits at its end, too.
+#[test]
+fn what_only_the_page_shows_stays_on_it() {
+    let folder = tempfile::tempdir().unwrap();
+    write_eyes(folder.path(), 20, 20);
+    let eye = |video: &str| format!("filesrc location={video} ! matroskademux ! avdec_ffv1");
+    let (left, right) = (eye("l.mkv"), eye("r.mkv"));
+    let mut served = Served::start(folder.path(), "0", &["--left", &left, "--right", &right]);
+    served.lines.iter().find(|line| line.contains("is at its end")).unwrap();
+    let mut owner = served.with_token();
+    next_frame(&mut owner);
+    while next_text(&mut owner, "status")["ended"] != true {}
+    let hello = next_text(&mut served.with_token(), "hello");
+    assert!(hello["timeline"].as_str().unwrap().contains("have a timeline"), "{hello}");
+    signal(&served.child, libc::SIGTERM);
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_served_run_that_writes_or_sends_something_ends_with_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let ends = |faces: &[&str]| {
+        let few = ["run", "--headless", "-d", "16", "--frames", "3"];
+        let (status, _, stderr) = run(folder.path(), &[&few[..], &DEMO, faces].concat());
+        assert!(status == 0 && !stderr.contains("at its end"), "{faces:?}: {stderr}");
+    };
+    for [flag, file] in [["--record", "o.mkv"], ["--stats", "s.json"], ["--pictures", "out"]] {
+        ends(&["--serve", "0", flag, file]);
+    }
+    ends(&["--metrics", "0"]);
+}
+
+/// No further frame comes that would be sent in another size.
+#[test]
+fn a_viewer_that_comes_during_a_pause_gets_its_pair_in_full_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "0", &DEMO);
+    let mut owner = served.with_token();
+    next_frame(&mut owner);
+    send(&mut owner, &json!({ "type": "pause", "on": true }));
+    while next_text(&mut owner, "status")["paused"] != true {}
+    let mut late = served.with_token();
+    let mut scales: Vec<u64> = Vec::new();
+    let mut numbers = Vec::new();
+    let mut next = |late: &mut Socket| {
+        let (header, _) = next_frame(late);
+        acknowledge(late, &header);
+        numbers.push(header["seq"].clone());
+        scales.push(header["scale"].as_u64().unwrap());
+        scales.clone()
+    };
+    // It takes as many steps as while the run goes on, unless this machine is slow.
+    wait_until("full size", || next(&mut late).ends_with(&[1]));
+    for scale in [4, 1, 2] {
+        send(&mut late, &json!({ "type": "quality", "scale": scale }));
+        assert!(next(&mut late).ends_with(&[scale]));
+    }
+    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
 }
 
 /// Warnings that came before anybody looked, too.
@@ -642,7 +795,8 @@ fn a_message_may_take_any_time_while_it_progresses() {
 fn a_token_in_a_file_is_not_printed() {
     let folder = tempfile::tempdir().unwrap();
     let file = "--set=serve.token_file=token";
-    let arguments = ["run", "--headless", "--serve", "0", "--frames", "3", file];
+    let close = "--set=window.at_end=close";
+    let arguments = ["run", "--headless", "--serve", "0", "--frames", "3", file, close];
     let mut command = stereod(folder.path(), &[&arguments[..], &DEMO].concat());
     let (status, _, stderr) = outcome(&mut command);
     assert_eq!(status, 0, "{stderr}");
@@ -918,7 +1072,7 @@ fn an_engine_that_cannot_be_made_is_told_to_who_asked_and_to_all_viewers() {
 #[test]
 fn files_are_written_while_somebody_wants_them() {
     let folder = tempfile::tempdir().unwrap();
-    let outputs = ["--record", "o.mcap", "--on-demand", "--set=source.pace=realtime"];
+    let outputs = ["--record", "o.mcap", "--on-demand", "--set=source.pace=realtime", "--frames=0"];
     let served = Served::start(folder.path(), "0", &[&DEMO[..], &outputs].concat());
     let mut owner = served.with_token();
     let status = next_text(&mut owner, "status");
@@ -950,4 +1104,19 @@ fn files_are_written_while_somebody_wants_them() {
     }
     let names = written();
     assert!(names[0].ends_with("-00001.mcap") && names[1] == "o.mcap", "{names:?}");
+    // A name is a plain one that no file has.
+    let named = |name: &str| json!({ "type": "record", "on": true, "name": name });
+    for (name, why) in [("../yard", "names a folder"), (".yard", "a dot"), ("o", "there already")] {
+        send(&mut owner, &named(name));
+        let note = next_text(&mut owner, "note");
+        assert!(note["ok"] == false && note["text"].as_str().unwrap().contains(why), "{note}");
+    }
+    assert_eq!(next_text(&mut owner, "status")["recording"]["on"], false);
+    send(&mut owner, &named("yard"));
+    wait_until("the file is written", || written().contains(&"yard.mcap".to_owned()));
+    while next_text(&mut owner, "status")["recording"]["outputs"] != json!(["yard.mcap"]) {}
+    let listed = served.get(&format!("/recordings?token={}", served.token)).1;
+    let listed: Value = serde_json::from_slice(&listed).unwrap();
+    let has = |name: &str| listed["files"].as_array().unwrap().iter().any(|it| it["name"] == name);
+    assert!(has("yard.mcap") && has("o.mcap") && listed["free"].is_u64(), "{listed}");
 }

@@ -315,7 +315,12 @@ fn nothing_moves_while_something_is_written() {
     let size = || path.metadata().map_or(0, |file| file.len());
     let before = size();
     wait_until("the recording grows", || size() > before);
-    let statistics = ends_well(quit(&x, &window, child));
+    // A job that is ended in its window says so, as after Ctrl-C.
+    let output = quit(&x, &window, child);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("stopped in the window after "), "{stderr}");
+    let statistics: Value = serde_json::from_slice(&output.stdout).unwrap();
     let matched = statistics["matched"].as_u64().unwrap();
     let written = recorded(&path);
     assert_eq!(written.len() as u64, matched, "{statistics}");

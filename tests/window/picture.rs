@@ -284,6 +284,30 @@ fn the_overlay_is_where_it_should_be() {
     assert_eq!(again, bare, "the overlay leaves nothing behind");
 }
 
+/// In a narrow window the buttons take more rows, and the picture keeps what is left.
+#[test]
+fn the_bar_of_a_narrow_window_is_higher() {
+    let Some(mut offscreen) = offscreen("the_bar_of_a_narrow_window_is_higher") else { return };
+    let scene = scene(View::Disparity, ColourMap::Turbo);
+    let overlay = OverlayContent {
+        bar: Bar { view: View::Disparity, ..Bar::default() },
+        ..Default::default()
+    };
+    let mut heights = Vec::new();
+    for width in [1280, 640, 320] {
+        let shown = offscreen.render(&frame(0), &scene, (width, 480), Some(&overlay)).unwrap();
+        let bar = (0..480).rev().take_while(|&y| *shown.get_pixel(2, y) == Rgba([24, 24, 24, 255]));
+        let height = bar.count() as u32;
+        let free = (width, 480 - height);
+        let bare = offscreen.render(&frame(0), &scene, free, None).unwrap();
+        let above = image::imageops::crop_imm(&shown, 0, 0, free.0, free.1).to_image();
+        assert!(above == bare, "{width}: the picture above a bar of {height} pixels");
+        heights.push(height);
+    }
+    assert!(heights.is_sorted_by(|wide, narrow| wide < narrow), "{heights:?}");
+    assert_eq!(heights[0], BAR);
+}
+
 /// The scan and the zones lie over the left image and over the disparity, and not over the right image.
 #[test]
 fn obstacles_and_zones_lie_over_the_images() {

@@ -49,10 +49,10 @@ fn the_window_shows_the_off_screen_picture_and_obeys_its_keys() {
 
     // The overlay is shown at first; without it the screen shows the off-screen image.
     let (left, top, width, height) = x.geometry(&window);
-    assert_eq!((width, height), (640, 552), "160x120 enlarged by a whole number, and the bar");
+    assert_eq!((width, height), (640, 569), "160x120 enlarged by a whole number, and the bar");
     x.wait_for("the picture above its bar", |screen| {
         let pixel = |x, y| *screen.get_pixel(left + x, top + y);
-        pixel(320, 240) == colour(ColourMap::Turbo, 800) && pixel(2, 550) == Rgba([24, 24, 24, 255])
+        pixel(320, 240) == colour(ColourMap::Turbo, 800) && pixel(2, 567) == Rgba([24, 24, 24, 255])
     });
     x.save(&format!("{name}-overlay"));
     x.key(&window, "o");
@@ -161,10 +161,10 @@ fn the_window_follows_the_scale_of_the_screen() {
         return;
     }
     for (screen, scale, expected) in [
-        ((3840, 2160), 1, (640, 552)),
-        ((3840, 2160), 2, (1280, 1104)),
+        ((3840, 2160), 1, (640, 569)),
+        ((3840, 2160), 2, (1280, 1138)),
         // Nine tenths of the screen, and a whole multiple of the image above the bar.
-        ((1280, 720), 2, (640, 624)),
+        ((1280, 720), 2, (480, 630)),
     ] {
         let Some(x) = X::start(name, screen) else { return };
         let folder = tempfile::tempdir().unwrap();
@@ -174,13 +174,12 @@ fn the_window_follows_the_scale_of_the_screen() {
         let (left, top, width, height) = x.geometry(&window);
         assert_eq!((width, height), expected, "{screen:?} at {scale}00 %");
         x.wait_for("the window", |screen| {
-            *screen.get_pixel(left + width / 2, top + height / 2) == colour(ColourMap::Turbo, 800)
+            *screen.get_pixel(left + width / 2, top + height / 3) == colour(ColourMap::Turbo, 800)
         });
         // The sheet with the keys is closed by a click, which does nothing else, and by Escape.
         x.mouse(&window, (width / 2, height / 2));
         let plain = |screen: &RgbaImage| {
-            *screen.get_pixel(left + width - 4, top + height * 2 / 5)
-                == colour(ColourMap::Turbo, 1000)
+            *screen.get_pixel(left + width - 4, top + height / 3) == colour(ColourMap::Turbo, 1000)
         };
         x.wait_for("the map", plain);
         for closes in ["click", "Escape"] {

@@ -1,5 +1,5 @@
 //! Rows of the table of settings, one per key: kind and default, flag, meaning, changes during a
-//! run, and knob in the window. `config/default.toml`, `--help` and the knobs are made from them.
+//! run, and knob in the window and on the live page. `config/default.toml`, `--help` and the knobs are made from them.
 
 use std::fmt;
 
@@ -36,12 +36,9 @@ pub struct Row {
     /// Changes during a run.
     pub live: Live,
     pub in_batch: InBatch,
-    /// Knob in the window.
     pub panel: Option<Panel>,
     /// Values of the knob, if they differ from those of the key.
     pub offers: Option<Offers>,
-    /// Set if the knob stands at the end of its group.
-    pub last: bool,
     /// Another key of the section and the names with which this key has an effect; `None`: it always has.
     pub only: Option<(&'static str, &'static [&'static str])>,
 }
@@ -163,11 +160,15 @@ pub struct Flag {
     pub shorter: Option<&'static str>,
 }
 
-/// A knob in the window.
+/// A knob in the window and on the live page.
 #[derive(Clone, Copy)]
 pub struct Panel {
     /// Its heading.
     pub group: &'static str,
+    /// Its name in plain words, besides the key.
+    pub name: &'static str,
+    /// Set if it is folded away.
+    pub is_rare: bool,
 }
 
 /// Values that a knob offers; others can be typed.
@@ -201,7 +202,6 @@ impl Row {
             in_batch: InBatch::Kept,
             panel: None,
             offers: None,
-            last: false,
             only: None,
         }
     }
@@ -302,14 +302,19 @@ impl Row {
         Row { live: Live::UnlessRecorded, ..self }
     }
 
-    /// Allows changes during a run, by a knob below the heading `group` of the panel.
-    pub const fn knob(self, group: &'static str) -> Row {
-        Row { live: Live::Always, panel: Some(Panel { group }), ..self }
+    /// Allows changes during a run, by a knob of this name below the heading `group`.
+    pub const fn knob(self, group: &'static str, name: &'static str) -> Row {
+        let panel = Some(Panel { group, name, is_rare: false });
+        Row { live: Live::Always, panel, ..self }
     }
 
-    /// Puts the knob at the end of its group.
-    pub const fn last(self) -> Row {
-        Row { last: true, ..self }
+    /// Folds the knob away, because few users need it.
+    pub const fn rare(self) -> Row {
+        let panel = match self.panel {
+            Some(panel) => Some(Panel { is_rare: true, ..panel }),
+            None => None,
+        };
+        Row { panel, ..self }
     }
 
     /// Makes the knob a slider over these numbers; others can be typed.

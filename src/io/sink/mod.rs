@@ -16,6 +16,7 @@ pub mod video;
 use std::sync::Arc;
 
 use crate::clock::CaptureClock;
+use crate::control::Recording;
 use crate::labels::Labels;
 use stereod_core::frame::{DisparityRange, Matched, StereoGeometry};
 use stereod_core::matching::{Steady, Temporal};
@@ -86,8 +87,8 @@ pub trait Sink: Send {
         false
     }
 
-    /// Tells the number of the recording that the following frames belong to; `None` while nothing is written to files.
-    fn switch_to(&mut self, _recording: Option<u64>) {}
+    /// Tells the recording that the following frames belong to; `None` while nothing is written to files.
+    fn switch_to(&mut self, _recording: Option<&Recording>) {}
 
     fn consume(&mut self, frame: &Arc<Matched>) -> anyhow::Result<()>;
 

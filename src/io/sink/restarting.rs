@@ -11,10 +11,11 @@ use anyhow::{Error, Result, anyhow};
 
 use super::{Losses, Sink};
 use crate::backoff::{Backoff, STEADY};
+use crate::control::Recording;
 use stereod_core::frame::Matched;
 
-/// Creates an output again without overwriting the previous one's files.
-pub type Factory = Box<dyn FnMut() -> Result<Box<dyn Sink>> + Send>;
+/// Creates an output again without overwriting the previous one's files, with the name of this recording.
+pub type Factory = Box<dyn FnMut(Option<&str>) -> Result<Box<dyn Sink>> + Send>;
 
 /// An output that is created again after failures and when it was suspended, if it has a factory.
 pub struct Restarting {
@@ -23,7 +24,7 @@ pub struct Restarting {
     sink: Option<Box<dyn Sink>>,
     has_begun: bool,
     is_switched: bool,
-    recording: Option<u64>,
+    recording: Option<Recording>,
     /// Without it, the first failure is the caller's.
     factory: Option<Factory>,
     backoff: Backoff,
@@ -92,7 +93,7 @@ impl Restarting {
         let finished = sink.finish();
         self.losses += sink.losses();
         match finished {
-            Ok(()) => tracing::info!("{} is suspended", self.name),
+            Ok(()) => tracing::info!("{} is suspended", sink.name()),
             Err(error) => self.note_lost(&error),
         }
     }
@@ -102,7 +103,8 @@ impl Restarting {
             return;
         }
         let Some(factory) = &mut self.factory else { return };
-        match factory() {
+        let name = self.recording.as_ref().and_then(|recording| recording.name.as_deref());
+        match factory(name) {
             Ok(sink) => {
                 self.since = Instant::now();
                 self.sink = Some(sink);
@@ -166,12 +168,16 @@ impl Sink for Restarting {
         Some(self.counted_as)
     }
 
-    fn switch_to(&mut self, recording: Option<u64>) {
+    fn switch_to(&mut self, recording: Option<&Recording>) {
         // All pairs between two recordings may have been dropped.
-        if self.is_switched && self.recording.is_some() && self.recording != recording {
+        if self.is_switched && self.recording.as_ref() != recording {
             self.suspend();
+            // What waits for its first frame has the name of the settings.
+            if recording.is_some_and(|recording| recording.name.is_some()) {
+                self.sink = None;
+            }
         }
-        self.recording = recording;
+        self.recording = recording.cloned();
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
@@ -236,6 +242,10 @@ mod tests {
         Arc::new(Matched::new(pair, disparity))
     }
 
+    fn recording(number: u64) -> Recording {
+        Recording { number, name: None }
+    }
+
     type Disk = Arc<Mutex<(bool, Vec<u64>)>>;
 
     /// Keeps numbers on a disk, one of them on the way; a full disk takes neither.
@@ -278,7 +288,7 @@ mod tests {
             move || Box::new(Slow { disk: disk.clone(), on_the_way: None, lost: 0 })
         };
         let (first, makes, disk) = (slow(), makes.clone(), disk.clone());
-        let factory: Factory = Box::new(move || {
+        let factory: Factory = Box::new(move |_| {
             *makes.lock().unwrap() += 1;
             if disk.lock().unwrap().0 {
                 bail!("still full");
@@ -324,7 +334,7 @@ mod tests {
     fn what_a_failure_costs_is_counted_and_the_rest_is_written() {
         let (disk, makes) = (Disk::default(), Arc::default());
         let mut restarting = restarting(&disk, &makes);
-        restarting.switch_to(Some(0));
+        restarting.switch_to(Some(&recording(0)));
         (0..5).for_each(|n| restarting.consume(&frame(n)).unwrap());
         disk.lock().unwrap().0 = true;
         let failing = Instant::now();
@@ -355,11 +365,31 @@ mod tests {
     fn without_a_failure_nothing_is_different() {
         let (disk, makes) = (Disk::default(), Arc::default());
         let mut restarting = restarting(&disk, &makes);
-        restarting.switch_to(Some(0));
+        restarting.switch_to(Some(&recording(0)));
         (0..3).for_each(|n| restarting.consume(&frame(n)).unwrap());
         restarting.finish().unwrap();
         assert_eq!((restarting.losses().failed, restarting.name()), (0, "slow"));
         assert_eq!(disk.lock().unwrap().1, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_recording_with_a_name_has_an_output_of_its_own() {
+        let (disk, names) = (Disk::default(), Arc::<Mutex<Vec<Option<String>>>>::default());
+        let slow = |disk: &Disk| Slow { disk: disk.clone(), on_the_way: None, lost: 0 };
+        let (made, of_factory) = (names.clone(), disk.clone());
+        let factory: Factory = Box::new(move |name| {
+            made.lock().unwrap().push(name.map(str::to_owned));
+            Ok(Box::new(slow(&of_factory)))
+        });
+        let mut restarting = Restarting::new("slow", Box::new(slow(&disk)), Some(factory), true);
+        let named = |name: &str| Recording { name: Some(name.into()), ..recording(1) };
+        for (n, to) in [Some(named("yard")), None, Some(recording(2))].iter().enumerate() {
+            restarting.switch_to(to.as_ref());
+            restarting.consume(&frame(n as u64)).unwrap();
+        }
+        restarting.finish().unwrap();
+        assert_eq!(*names.lock().unwrap(), [Some("yard".to_owned()), None]);
+        assert_eq!(disk.lock().unwrap().1, [0, 2]);
     }
 
     #[test]
@@ -369,7 +399,7 @@ mod tests {
         // The pairs between the recordings 1 and 2 did not come through.
         let recordings = [None, Some(0), Some(0), None, None, Some(1), Some(2)];
         for (n, recording) in recordings.into_iter().enumerate() {
-            restarting.switch_to(recording);
+            restarting.switch_to(recording.map(self::recording).as_ref());
             restarting.consume(&frame(n as u64)).unwrap();
         }
         restarting.finish().unwrap();

@@ -48,10 +48,10 @@ impl Face for Graph {
             folder: (&settings.window.snapshots).into(),
         });
         let shared = exchange.clone();
-        let mut factory: Factory = Box::new(move || {
+        let mut factory: Factory = Box::new(move |_| {
             Ros2Sink::open(&options, &stream, &shared).map(|sink| Box::new(sink) as Box<dyn Sink>)
         });
-        let first = factory().context("--ros2")?;
+        let first = factory(None).context("--ros2")?;
         sinks.push(Box::new(Restarting::new("ros2", first, Some(factory), false)));
         Ok(Some(Arc::new(exchange)))
     }

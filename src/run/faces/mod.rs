@@ -125,8 +125,14 @@ impl Faces {
         joined.collect()
     }
 
-    pub fn timeline(&self) -> Option<Timeline> {
-        self.0.iter().find_map(|face| face.timeline())
+    /// Returns the timeline, if a face moves through the recording, or has a pair of it matched again.
+    pub fn timeline(&self, run: &Opened) -> Option<Timeline> {
+        let is_moved = run.returns && self.0.iter().any(|face| face.moves());
+        is_moved.then(|| {
+            let marks = run.loaded().settings.source.marks();
+            run.control.playback.change(|playing| playing.marks = marks);
+            Timeline { stays: run.stays() }
+        })
     }
 
     pub fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
@@ -159,9 +165,9 @@ pub trait Face {
         Ok(None)
     }
 
-    /// Returns the timeline of a run that it has joined, if it moves through it.
-    fn timeline(&self) -> Option<Timeline> {
-        None
+    /// Reports whether its user moves through recordings.
+    fn moves(&self) -> bool {
+        false
     }
 
     fn serve(&mut self, _handles: &Arc<Handles>) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use crate::run::knobs::knobs;
 use crate::run::live::handles::Handles;
 use crate::run::live::opened::Opened;
 use crate::run::open::outputs;
+use crate::run::report::WAITS;
 use crate::run::{signals, told};
 use crate::serve::{
     Access, Ending, Hosts, Listener, Live, LiveSink, Run, Runs, Server, Site, State, Token,
@@ -151,10 +152,11 @@ impl Face for Seen {
             },
             ask: Box::new(move |wanted| requests.ask(wanted)),
             clock: run.clock,
+            span: run.span.clone(),
             zones: settings.finds_obstacles().then(|| run.finding.zones.clone()),
             frame_prefix: settings.output.frame_prefix.clone(),
             tracks_ground: settings.mount.ground == Ground::Track,
-            files: outputs::files_of_frames(settings).collect(),
+            recorder: outputs::recorder(settings, run.control.recordings.clone()),
         });
         sinks.push(Box::new(LiveSink::new(page.clone())));
         self.live = Some(page.clone());
@@ -167,7 +169,19 @@ impl Face for Seen {
         self.served.start()
     }
 
-    fn end(&mut self, _: &Handles, outcome: &mut Outcome) {
+    fn moves(&self) -> bool {
+        self.live.is_some()
+    }
+
+    fn end(&mut self, handles: &Handles, outcome: &mut Outcome) {
+        // A source that cannot be moved is over; its last images stay.
+        let stop = &handles.control.stop;
+        if self.live.is_some() && outcome.error.is_none() && !stop.is_set() && handles.stays() {
+            tracing::info!("{WAITS}");
+            while !stop.is_set() {
+                std::thread::sleep(crate::run::TICK);
+            }
+        }
         self.live.iter().for_each(|live| live.end(ending(outcome)));
     }
 }

@@ -193,7 +193,8 @@ impl Notices {
 
 impl Handles {
     fn is_ending(&self) -> bool {
-        self.control.stop.is_set() || self.progress.source_ended.load(Ordering::Relaxed)
+        let has_ended = self.progress.source_ended.load(Ordering::Relaxed);
+        self.control.stop.is_set() || has_ended && !self.stays()
     }
 
     /// Reports whether pairs wait for the engine, and it has not finished one for this time.

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::{Bound, Face, Joined, Shows};
 use crate::devices;
-use crate::pipeline::{Outcome, Timeline};
+use crate::pipeline::Outcome;
 use crate::run::knobs::knobs;
 use crate::run::live::handles::Handles;
 use crate::run::live::opened::Opened;
 use crate::run::open::outputs;
 use crate::run::prepare::rig::Rig;
 use crate::run::{Error, signals, told};
-use crate::settings::{AtEnd, Loaded, Settings, WindowMode};
+use crate::settings::{Loaded, Settings, WindowMode};
 use crate::viewer::Tuning;
-use crate::window::{CameraDesk, Remote, Span, Timing, Window, WindowOptions, WindowSink};
+use crate::window::{CameraDesk, Remote, Timing, Window, WindowOptions, WindowSink};
 use stereod_core::thread;
 use stereod_io::camera::CameraInput;
 use stereod_io::sink::Sink;
@@ -34,8 +33,7 @@ pub fn bind(settings: &Settings, rigs: &[String]) -> Bound {
     }
     let window = connect_window(settings.window.mode)?;
     Ok(window.map(|window| {
-        let (remote, span) = (window.remote(), Err(String::new()));
-        let shown = Shown { window: Some(window), remote, span, stays: false, thread: None };
+        let shown = Shown { remote: window.remote(), window: Some(window), thread: None };
         Box::new(shown) as Box<dyn Face>
     }))
 }
@@ -44,10 +42,6 @@ struct Shown {
     /// `None` once it is shown.
     window: Option<Window>,
     remote: Remote,
-    /// Set if it shows the last pair until its user closes it.
-    stays: bool,
-    /// Times of the timeline, or why there is none.
-    span: Result<Span, String>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
@@ -61,19 +55,13 @@ impl Face for Shown {
     }
 
     fn join(&mut self, run: &Opened, sinks: &mut Vec<Box<dyn Sink>>) -> anyhow::Result<Joined> {
-        let settings = &run.loaded().settings;
         let timing = if run.is_clocked() { Timing::Latency } else { Timing::Engine };
         sinks.push(Box::new(WindowSink::new(self.remote.clone(), timing)));
-        self.span = span_of(&run.info, settings, run.realtime);
-        self.stays = settings.window.at_end == AtEnd::Stay;
-        if self.span.is_ok() {
-            run.control.playback.change(|playing| playing.marks = settings.source.marks());
-        }
         Ok(Some(Arc::new(self.remote.clone())))
     }
 
-    fn timeline(&self) -> Option<Timeline> {
-        self.span.is_ok().then_some(Timeline { stays: self.stays })
+    fn moves(&self) -> bool {
+        true
     }
 
     fn serve(&mut self, handles: &Arc<Handles>) -> anyhow::Result<()> {
@@ -82,17 +70,22 @@ impl Face for Shown {
         let for_panel = handles.clone();
         let ask = Arc::new(move |wanted| for_panel.requests.ask(wanted));
         let mut options = window_options(&loaded, &handles.info, &handles.rig);
-        options.timeline = self.span.clone();
+        options.timeline = handles.span.clone();
+        options.holds_pair = handles.is_movable;
         options.cameras = camera_desk(&handles.info.cameras, &self.remote)?;
+        options.recorder = outputs::recorder(&loaded.settings, handles.control.recordings.clone());
         options.zones = handles.finding.zones.clone();
         options.tuning = Some(Tuning { knobs: knobs(&loaded), ask });
         let control = handles.control.clone();
+        let is_served = loaded.settings.serve.listen().is_some();
         let show = move || {
             let shown = window.run(options, control.clone());
-            // If the display is lost, a recording plays on to its end.
-            control.playback.change(|playing| playing.is_unattended = true);
-            if !control.stop.is_set() {
-                control.pause.set(false);
+            // If the display is lost, a recording plays on to its end, unless it is on the page, too.
+            if !is_served {
+                control.playback.change(|playing| playing.is_unattended = true);
+                if !control.stop.is_set() {
+                    control.pause.set(false);
+                }
             }
             shown
         };
@@ -102,8 +95,7 @@ impl Face for Shown {
     }
 
     fn end(&mut self, handles: &Handles, outcome: &mut Outcome) {
-        // A changed configuration may have changed it.
-        let stays = handles.loaded().settings.window.at_end == AtEnd::Stay;
+        let stays = handles.stays();
         match &outcome.error {
             _ if signals::interrupted() => self.remote.close(),
             // The user has closed it, or is about to.
@@ -148,21 +140,6 @@ pub fn connect_window(mode: WindowMode) -> Result<Option<Window>, Error> {
     }
 }
 
-/// Returns the times of the window's timeline, or why the source cannot be moved through.
-pub fn span_of(info: &SourceInfo, settings: &Settings, is_paced: bool) -> Result<Span, String> {
-    let rate = info.rate.filter(|_| info.seekable && !info.live);
-    let rate = rate.ok_or("only recorded videos, images and messages have a timeline")?;
-    if outputs::writes_frames(settings) || settings.output.stream().is_some() {
-        return Err(
-            "the timeline is off while frames are written or sent: their times would jump".into()
-        );
-    }
-    let by_number = info.pairs.map(|pairs| Duration::from_secs_f64(pairs as f64 / rate));
-    let length = info.length.or(by_number).ok_or("the recording's length is unknown")?;
-    let period = Duration::from_secs_f64(rate.recip());
-    Ok(Span { begin: info.begin, length, period, is_paced })
-}
-
 /// Starts the threads that adjust the cameras and report to the window; `None` without cameras.
 pub fn camera_desk(inputs: &[CameraInput], remote: &Remote) -> std::io::Result<Option<CameraDesk>> {
     if inputs.is_empty() {
@@ -195,7 +172,6 @@ pub fn window_options(loaded: &Loaded, info: &SourceInfo, rig: &Rig) -> WindowOp
     options.view = settings.window.view;
     options.snapshot_dir = (&settings.window.snapshots).into();
     options.full_screen = settings.window.full_screen;
-    options.records = outputs::writes_frames(settings);
     options.devices = devices::text;
     options
 }

@@ -18,7 +18,7 @@ pub struct Handles {
     pub run: Opened,
     /// The window and the live page.
     pub viewers: Vec<Arc<dyn Viewer>>,
-    /// Set if the window moves through the recording.
+    /// Set if viewers move through the recording.
     pub is_movable: bool,
     pub engine: String,
     pub choice: Choice,
@@ -42,6 +42,7 @@ impl Handles {
     /// Makes the status, for all who read it. `rate`: pairs matched a second.
     pub fn renew_status(&self, rate: f64, banners: Vec<Banner>) -> Arc<RunStatus> {
         let parts = Parts {
+            rig: self.args.common.rig.as_deref(),
             info: &self.info,
             engine: &self.engine,
             clocked: self.is_clocked(),

@@ -6,9 +6,11 @@ use std::time::SystemTime;
 use super::finding::Finding;
 use super::requests::Requests;
 use crate::cli::RunArgs;
+use crate::outputs;
 use crate::run::prepare::rig::Rig;
-use crate::settings::Loaded;
+use crate::settings::{AtEnd, Loaded};
 use crate::status::Newest;
+use crate::viewer::Span;
 use crate::window::Remote;
 use stereod_core::files;
 use stereod_io::clock::CaptureClock;
@@ -36,6 +38,10 @@ pub struct Opened {
     pub one_stream: bool,
     /// Set if a recording is played at its own pace.
     pub realtime: bool,
+    /// Times between which viewers move, or why they cannot.
+    pub span: Result<Span, String>,
+    /// Set if the source goes back to earlier pairs, with or without an end.
+    pub returns: bool,
     pub rig: Rig,
     pub clock: Option<CaptureClock>,
     pub colouring: LiveColouring,
@@ -51,6 +57,16 @@ impl Opened {
     /// matched, and their time in queues means nothing.
     pub fn is_clocked(&self) -> bool {
         self.info.live || self.realtime
+    }
+
+    /// Reports whether a recording waits at its end: for the user of the window, or, unless somebody waits for
+    /// what the run writes or sends, for those of the page.
+    pub fn stays(&self) -> bool {
+        // A changed configuration may have changed it.
+        let settings = self.loaded().settings;
+        let is_shown = settings.serve.listen().is_some() && !self.info.live;
+        settings.window.at_end == AtEnd::Stay
+            && (self.remote.is_some() || is_shown && !outputs::are_wanted(&settings))
     }
 
     /// Returns the beginning of a text about this rig.

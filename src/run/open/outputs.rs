@@ -12,7 +12,8 @@ use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::run::live::opened::Opened;
 use crate::run::open::links;
 use crate::run::{Error, inputs};
-use crate::settings::{Ground, Loaded, Settings};
+use crate::settings::{self, Ground, Loaded, Settings};
+use crate::viewer::Recorder;
 use stereod_calibration::format::file_list;
 use stereod_core::files::claim::Claim;
 use stereod_core::files::new_file::NewFile;
@@ -20,6 +21,7 @@ use stereod_core::matching::{Temporal, TemporalMode};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
 use stereod_core::{files, reading};
+use stereod_io::control::Recordings;
 use stereod_io::sink::numbered::{self, Names};
 use stereod_io::sink::restarting::{Factory, Restarting};
 use stereod_io::sink::segments::{self, Place, SegmentLimits, Segments};
@@ -35,11 +37,43 @@ use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment
 const CALIBRATION_MAX: u64 = 16 << 20;
 
 pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
-    let frames = wanted(settings).filter(|(output, _)| match output.kind {
+    of_frames(settings).map(|(_, path)| path)
+}
+
+fn of_frames(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
+    wanted(settings).filter(|(output, _)| match output.kind {
         Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
         Kind::Statistics | Kind::Shared => false,
-    });
-    frames.map(|(_, path)| path)
+    })
+}
+
+/// Returns what viewers start and stop, if the run writes files of frames.
+pub fn recorder(settings: &Settings, recordings: Recordings) -> Option<Recorder> {
+    let outputs: Vec<_> =
+        of_frames(settings).map(|(output, path)| Recorded::of(output, path)).collect();
+    let are_there = !outputs.is_empty();
+    let files = move |name: Option<&str>| outputs.iter().map(|it| it.in_recording(name)).collect();
+    are_there.then(|| Recorder { recordings, files: Arc::new(files) })
+}
+
+/// An output whose file or folder has the name of a recording.
+struct Recorded {
+    output: &'static Output,
+    path: PathBuf,
+    /// Set for a pipe or device, which has no other name.
+    is_stream: bool,
+}
+
+impl Recorded {
+    fn of(output: &'static Output, path: PathBuf) -> Self {
+        let is_stream = matches!(files::target(&path), Ok(files::Target::Stream));
+        Self { output, path, is_stream }
+    }
+
+    fn in_recording(&self, name: Option<&str>) -> PathBuf {
+        let name = name.filter(|_| !self.is_stream);
+        name.map_or_else(|| self.path.clone(), |name| self.output.named(&self.path, name))
+    }
 }
 
 /// Reports whether somebody else may switch files off and on.
@@ -222,29 +256,30 @@ pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
         source: info.description.clone(),
         line: super::obstacles::line(loaded.rig()),
     });
-    let streams_numbers = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
-    let records_numbers = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
-    let are_numbers = output.pictures_format == StillFormat::Png;
-    let writes_numbers = !output.pictures.is_empty() && are_numbers;
-    let has_numbers = records_numbers || writes_numbers || streams_numbers;
-    if has_numbers && quantity == Quantity::Disparity {
+    if writes_numbers(output) && quantity == Quantity::Disparity {
         Encoding::for_range(range).report("recordings and pictures");
     }
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    // After a failure a recorded source can be matched again. On a live page or in a graph somebody may
-    // switch the files off and on.
-    let restarts = info.live || is_switched(settings);
+    // After a failure a recorded source can be matched again. In a window, on a live page or in a graph
+    // somebody may switch the files off and on.
+    let restarts = info.live || run.remote.is_some() || is_switched(settings);
     let mut add = |counted_as, sink, factory: Factory, is_file| {
         let (factory, is_switched) = (restarts.then_some(factory), restarts && is_file);
         sinks.push(Box::new(Restarting::new(counted_as, sink, factory, is_switched)));
     };
     for (row, path) in wanted(settings) {
-        let Some((open, first, again)) = places(&row.kind, path, output.segmenting()) else {
-            continue;
-        };
+        let segmenting = output.segmenting();
+        let place_of = move |path| places(&row.kind, path, segmenting);
+        let Some((open, first, _)) = place_of(path.clone()) else { continue };
         let first = open(first, &setup).context(row.flag)?;
-        let setup = setup.clone();
-        add(row.counted_as(), first, Box::new(move || open(again.clone(), &setup)), true);
+        let (setup, recorded) = (setup.clone(), Recorded::of(row, path));
+        let factory: Factory = Box::new(move |name| {
+            let path = recorded.in_recording(name);
+            let is_new = name.is_some() && !path.exists();
+            let (_, first, again) = place_of(path).context("it has a place")?;
+            open(if is_new { first } else { again }, &setup)
+        });
+        add(row.counted_as(), first, factory, true);
     }
     if let Some(fragment) = output.stream() {
         let options = StreamOptions {
@@ -254,8 +289,8 @@ pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
             colouring: colouring.clone(),
         };
         let mut factory: Factory =
-            Box::new(move || Ok(Box::new(StreamSink::start(&stream, &options)?)));
-        match factory() {
+            Box::new(move |_| Ok(Box::new(StreamSink::start(&stream, &options)?)));
+        match factory(None) {
             Ok(first) => add("stream", first, factory, false),
             // A robot that starts before its receiver must see all the same.
             Err(error) if info.live => {
@@ -266,6 +301,14 @@ pub fn open(run: &Opened, loaded: &Loaded) -> Result<Vec<Box<dyn Sink>>> {
         }
     }
     Ok(sinks)
+}
+
+/// Reports whether disparity or depth is written or sent as numbers.
+fn writes_numbers(output: &settings::Output) -> bool {
+    let streams = output.stream().is_some() && output.stream_view == StreamPicture::Numbers;
+    let records = !output.record.is_empty() && !mcap::is_name(output.record.as_ref());
+    let are_numbers = output.pictures_format == StillFormat::Png;
+    streams || records || !output.pictures.is_empty() && are_numbers
 }
 
 /// Returns how an output with frames is opened, its place, and the place where it goes on after a failure.
@@ -411,13 +454,16 @@ mod tests {
             (to(5000), of_stream("x265enc  !  udpsink host=a  port=5000")),
             ("ros2.namespace=both".into(), "ros2.namespace=/both".into()),
             ("window.settings=a.toml".into(), "window.settings=a.toml".into()),
-            ("obstacles.lines=-".into(), "obstacles.lines=-".into()),
         ] {
             let error = refused(&first, &second).expect(&first);
             assert!(error.contains("front") && error.contains("rear"), "{error}");
             assert!(error.contains("{rig} in a text stands for its name"), "{error}");
         }
-        for (first, second) in [(pictures("out"), pictures("out2")), (to(5000), to(5001))] {
+        // Lines name their rig.
+        let lines = || "obstacles.lines=-".to_owned();
+        for (first, second) in
+            [(pictures("out"), pictures("out2")), (to(5000), to(5001)), (lines(), lines())]
+        {
             assert_eq!(refused(&first, &second), None);
         }
     }

@@ -6,7 +6,9 @@ use crate::cli::RunArgs;
 use crate::cli::source::NO_SOURCE;
 use crate::run::Error;
 use crate::run::faces::service::{self, Watchdog};
-use crate::settings::{self, Loaded};
+use crate::run::open::outputs;
+use crate::settings::{self, Loaded, Settings};
+use crate::viewer::Span;
 use stereod_core::redact::redact;
 use stereod_core::settings::Origin;
 use stereod_io::backoff::Backoff;
@@ -72,9 +74,38 @@ pub fn describe(info: &SourceInfo) -> String {
     match info.pairs {
         Some(pairs) => text += &format!(", about {pairs} pairs"),
         None if info.live => text += ", live",
+        None if info.has_truth => text += ", endless (--frames N ends it after N pairs)",
         None => {}
     }
     text
+}
+
+/// Returns the times between which viewers move through the source, or why they cannot. `limit`: pairs behind so
+/// many are not played.
+pub fn span_of(
+    info: &SourceInfo,
+    settings: &Settings,
+    limit: Option<u64>,
+    is_paced: bool,
+) -> Result<Span, String> {
+    let rate = replayed_rate(info, settings)?;
+    let of_pairs = |pairs: u64| Duration::from_secs_f64(pairs as f64 / rate);
+    let start = settings.source.marks()[0].unwrap_or_default();
+    let limit = limit.map(|pairs| start.saturating_add(of_pairs(pairs)));
+    let whole = info.length.or(info.pairs.map(of_pairs));
+    let length = whole.into_iter().chain(limit).min().ok_or("the recording's length is unknown")?;
+    let period = Duration::from_secs_f64(rate.recip());
+    Ok(Span { begin: info.begin, length, period, is_paced })
+}
+
+/// Returns the rate of a source that goes back to earlier pairs, with or without an end, or why it does not.
+pub fn replayed_rate(info: &SourceInfo, settings: &Settings) -> Result<f64, &'static str> {
+    let rate = info.rate.filter(|_| info.seekable && !info.live);
+    let rate = rate.ok_or("only recorded videos, images and messages have a timeline")?;
+    match outputs::writes_frames(settings) || settings.output.stream().is_some() {
+        true => Err("the timeline is off while frames are written or sent: their times would jump"),
+        false => Ok(rate),
+    }
 }
 
 /// Opens a part with `open`, and tries again for up to `longest` if it is not available yet. Each
@@ -129,6 +160,8 @@ fn until_there<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::tests::settings;
+    use stereod_io::source::demo::{DemoOptions, DemoSource};
 
     fn absent() -> anyhow::Error {
         Unavailable { reason: "no camera".to_owned() }.into()
@@ -152,6 +185,20 @@ mod tests {
         });
         assert_eq!(opened.unwrap(), Some(3));
         assert_eq!(told, ["waiting for the source: no camera"]);
+    }
+
+    #[test]
+    fn an_endless_scene_goes_back_to_a_pair_and_has_no_timeline() {
+        let scene = DemoSource::new(DemoOptions::default()).unwrap();
+        let info = scene.info();
+        let plain = settings(&[]);
+        assert_eq!(replayed_rate(info, &plain).ok(), info.rate);
+        assert!(span_of(info, &plain, None, true).unwrap_err().contains("length"));
+        assert!(span_of(info, &plain, Some(60), true).is_ok());
+        let written = settings(&["output.record=a.mkv"]);
+        assert!(replayed_rate(info, &written).unwrap_err().contains("written"));
+        let live = SourceInfo { live: true, ..info.clone() };
+        assert!(replayed_rate(&live, &plain).is_err());
     }
 
     #[test]

@@ -22,6 +22,10 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// Shortest time over which the rate is taken.
 const RATE_OVER: Duration = Duration::from_millis(500);
 
+/// Said at the end of a run that only the page shows.
+pub const WAITS: &str = "the recording is at its end and waits to be seen on the page: Ctrl-C ends it, and with \
+                         --set window.at_end=close it ends by itself";
+
 pub struct Watch<'a> {
     handles: &'a Handles,
     bar: ProgressBar,
@@ -30,6 +34,8 @@ pub struct Watch<'a> {
     /// The last status, and the pairs matched until then.
     counted: Option<(Instant, u64)>,
     rate: f64,
+    /// Set once people know that the recording waits at its end.
+    has_waited: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -46,6 +52,7 @@ impl<'a> Watch<'a> {
             overload: Overload::default(),
             counted: None,
             rate: 0.0,
+            has_waited: false,
         }
     }
 
@@ -73,6 +80,11 @@ impl<'a> Watch<'a> {
             self.bar.set_length(matched);
         }
         self.bar.set_position(matched);
+        let Handles { run, .. } = self.handles;
+        if run.remote.is_none() && run.control.playback.playing().is_at_end && !self.has_waited {
+            self.has_waited = true;
+            tracing::info!("{WAITS}");
+        }
         self.overload.look(self.handles);
         if self.counted.is_none_or(|(told, _)| told.elapsed() >= STATUS_EVERY) {
             self.tell();

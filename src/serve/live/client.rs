@@ -9,11 +9,12 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Heard, Visit};
-use super::text::{self, Message, Own};
+use super::text::{self, Message, Own, Place, Step};
 use super::viewers::Answer;
-use super::{Live, Newest, SCALES};
+use super::{Live, Newest, SCALES, Source};
 use crate::serve::State;
 use crate::viewer::{Ask, ClientId, Tuned};
+use stereod_io::playback::Move;
 
 /// Frames that a client may have and not have drawn, if its connection is fast.
 const UNDRAWN: usize = 2;
@@ -50,8 +51,8 @@ struct Client<'a> {
     pace: Pace,
     /// Set if it shows the right image.
     right: bool,
-    /// Number of the last frame that it got, among those for the page.
-    last: Option<u64>,
+    /// Number of the last frame that it got, among those for the page, and its size.
+    last: Option<(u64, usize)>,
     skipped: u64,
 }
 
@@ -151,9 +152,11 @@ impl<'a> Client<'a> {
             tokio::select! {
                 message = self.connection.hear() => {
                     let right = self.right;
-                    self.act_on(&message?).await?;
-                    // During a pause no other pair would bring the right image.
-                    if self.right && !right {
+                    if self.act_on(&message?).await? {
+                        status.reset_immediately();
+                    }
+                    // During a pause no other pair would bring the right image, or another size.
+                    if self.right && !right || self.wants_other_size() {
                         newest.mark_changed();
                     }
                 }
@@ -185,12 +188,25 @@ impl<'a> Client<'a> {
 
     async fn send_frame(&mut self, newest: Arc<Newest>) -> Result<(), End> {
         let sequence = newest.frame.pair.sequence;
-        let encoded = newest.for_page(self.live, self.pace.size(), self.right);
+        let size = self.pace.size();
+        let encoded = newest.for_page(self.live, size, self.right);
         let message = self.connection.during(encoded).await??;
-        let before = self.last.replace(newest.number);
-        self.skipped += before.map_or(0, |before| newest.number.saturating_sub(before + 1));
+        let before = self.last.replace((newest.number, size));
+        self.skipped += before.map_or(0, |(before, _)| newest.number.saturating_sub(before + 1));
         self.undrawn.push_back((sequence, Instant::now()));
         self.connection.send(tungstenite::Message::Binary(message)).await
+    }
+
+    /// Reports whether the frame of a paused run is to come once more: in the size that the client chose, or in
+    /// a larger one that its connection takes.
+    fn wants_other_size(&self) -> bool {
+        let Some((_, size)) = self.last else { return false };
+        let is_still = self.live.0.source.control.pause.is_set() || self.state.status().ended;
+        is_still
+            && match self.pace.wanted {
+                Some(wanted) => wanted != size,
+                None => self.undrawn.is_empty() && self.pace.size() < size,
+            }
     }
 
     async fn send_status(&mut self) -> Result<(), End> {
@@ -199,7 +215,8 @@ impl<'a> Client<'a> {
         self.connection.send(text::status(self.live, &run, own, &self.connection)).await
     }
 
-    async fn act_on(&mut self, message: &Heard) -> Result<(), End> {
+    /// Does what a message asks for. Returns true if that changes the state that viewers are told.
+    async fn act_on(&mut self, message: &Heard) -> Result<bool, End> {
         let source = &self.live.0.source;
         match message.parse() {
             Ok(Message::Ack { seq, hidden }) => {
@@ -236,12 +253,74 @@ impl<'a> Client<'a> {
                 (source.ask)(Ask::Reset(self.connection.request(number)));
             }
             Ok(Message::Save) => (source.ask)(Ask::Write),
-            Ok(Message::Pause { on }) => source.control.pause.set(on),
-            Ok(Message::Record { on }) => source.control.suspend_recording.set(!on),
+            Ok(Message::Pause { on }) => {
+                match on {
+                    true => self.live.pause(),
+                    false => source.control.pause.set(false),
+                }
+                return Ok(true);
+            }
+            Ok(Message::Record { on, name }) => {
+                self.record(on, name).await?;
+                return Ok(true);
+            }
+            Ok(message @ (Message::Move { .. } | Message::Mark { .. } | Message::Play { .. })) => {
+                if let Some(note) = self.play(&message).transpose() {
+                    self.connection.send(text::note(&note)).await?;
+                }
+                return Ok(true);
+            }
             Ok(Message::Close { viewer }) => self.live.0.viewers.close(ClientId(viewer)),
             Err(problem) => self.connection.send(text::note(&Err(problem))).await?,
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Moves through the recording. Returns what the client should read, or why that cannot be.
+    fn play(&self, message: &Message) -> Result<Option<String>, String> {
+        let Source { span, control, .. } = &self.live.0.source;
+        let (span, playback) = (span.clone()?, &control.playback);
+        let time = |seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|error| format!("{seconds} is no time in seconds: {error}"))
+        };
+        match message {
+            Message::Move { to: Place::Time(to) } => playback.ask(Move::To(time(*to)?)),
+            Message::Move { to: Place::Step(step) } => {
+                self.live.pause();
+                playback.ask(match step {
+                    Step::Next => Move::Forwards,
+                    Step::Before => Move::Backwards,
+                });
+            }
+            Message::Mark { end, at } => return Ok(Some(span.mark(playback, *end, time(*at)?))),
+            Message::Play { repeats, speed } => {
+                playback.change(|playing| playing.repeats = repeats.unwrap_or(playing.repeats));
+                if let Some(speed) = speed {
+                    span.set_speed(playback, |_| *speed)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Starts or stops the recording. The client hears why a recording cannot be started.
+    async fn record(&mut self, on: bool, name: String) -> Result<(), End> {
+        let Some(recorder) = self.live.0.source.recorder.clone() else {
+            let problem = "the run has no files to write: start it with --record OUT.mkv".into();
+            return self.connection.send(text::note(&Err(problem))).await;
+        };
+        if !on {
+            recorder.recordings.stop();
+            return Ok(());
+        }
+        // The disk may let it wait.
+        let work = self.live.0.makers.work(move || recorder.start(&name));
+        match self.connection.during(work).await?? {
+            Ok(()) => Ok(()),
+            problem => self.connection.send(text::note(&problem.map(|()| String::new()))).await,
+        }
     }
 
     /// Returns the answer to a client without the token that asks for a change.

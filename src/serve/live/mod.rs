@@ -13,7 +13,6 @@ pub mod snapshot;
 mod text;
 mod viewers;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +21,7 @@ use hyper::body::Bytes;
 use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::viewer::{Ask, ClientId, Tuned, Viewer, Zones};
+use crate::viewer::{Ask, ClientId, Recorder, Span, Tuned, Viewer, Zones};
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
 use stereod_io::clock::CaptureClock;
@@ -69,14 +68,16 @@ pub struct Source {
     /// Takes requests and never waits.
     pub ask: Box<dyn Fn(Ask) + Send + Sync>,
     pub clock: Option<CaptureClock>,
+    /// Times between which viewers move, or why they cannot.
+    pub span: Result<Span, String>,
     /// The zones, if the run finds obstacles.
     pub zones: Option<Zones>,
     /// Text before the names of coordinate frames in messages.
     pub frame_prefix: String,
     /// Whether the place of the camera on the vehicle is that of each pair.
     pub tracks_ground: bool,
-    /// Files and folders of frames that the run writes.
-    pub files: Vec<PathBuf>,
+    /// Starts and stops the files of frames, if the run writes some.
+    pub recorder: Option<Recorder>,
 }
 
 struct Shared {
@@ -207,6 +208,19 @@ impl Live {
         self.0.viewers.say_goodbye().await;
     }
 
+    /// Pauses the run. A recording goes on from the newest pair of the page.
+    fn pause(&self) {
+        let Source { span, control, .. } = &self.0.source;
+        // Under the lock, so that no further pair comes to the page.
+        self.0.newest.send_if_modified(|newest| {
+            match newest.as_ref().filter(|_| span.is_ok()).map(|newest| &newest.frame.pair) {
+                Some(pair) => control.pause.hold((pair.sequence, pair.timestamp)),
+                None => control.pause.set(true),
+            }
+            false
+        });
+    }
+
     /// Returns the newest knobs, and the answers to requests of a client since the last call.
     fn take_tuned(
         &self,
@@ -264,8 +278,15 @@ impl Sink for LiveSink {
         let span = scale.limits();
         self.scale = Some(scale);
         let newest = Newest::new(self.taken, frame.clone(), span);
-        self.taken += 1;
-        shared.newest.send_replace(Some(Arc::new(newest)));
+        let is_shown = shared.newest.send_if_modified(|slot| {
+            // A pause may have begun.
+            let is_shown = shared.source.control.pause.shows(frame.pair.arrived);
+            if is_shown {
+                *slot = Some(Arc::new(newest));
+            }
+            is_shown
+        });
+        self.taken += u64::from(is_shown);
         Ok(())
     }
 }

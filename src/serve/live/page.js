@@ -5,16 +5,18 @@ import {
   show, state, takeToken, tokenIn,
 } from "./page/state.js";
 import { drag, magnify, measureAt, placeAt, setProbe, showWhole, toggleMeasuring } from "./page/paint.js";
-import { orbit, pan, pick, resetCamera, zoom } from "./page/points.js";
+import { orbit, pan, pick, refit, resetCamera, zoom } from "./page/points.js";
 import { ROWS } from "./page/keys.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";
+import { toggleBanners } from "./page/status.js";
 import { nextColours, resetAll } from "./page/tuning.js";
 import { toggleAround } from "./page/scan.js";
 import { addCorner, drawZone, sendZone } from "./page/zones.js";
 import {
-  byKey, confirmed, openPanel, openShots, pointers, saveView, sendQuality, setView, SIZES, toggleDepthColours,
-  toggleFullScreen, togglePanel, togglePause, toggleRecording, VIEWS, withLegend,
+  byKey, confirmed, openPanel, openRecorder, openShots, pointers, saveView, sendQuality, setView, SIZES, startRecording,
+  toggleDepthColours, toggleFullScreen, togglePanel, togglePause, toggleRecording, VIEWS, withLegend,
 } from "./page/controls.js";
+import { changeSpeed, mark, step, toBegin, toEnd, toggleRepeat } from "./page/timeline.js";
 import { connect, tick } from "./page/connection.js";
 
 // Returns column and row of the map under a pointer; in three dimensions, those of the nearest point.
@@ -104,8 +106,10 @@ document.querySelectorAll("#views input").forEach((radio) => {
   radio.onchange = () => setView(radio.value);
 });
 $("retry").onclick = () => { state.attempt = 0; connect(); };
+$("alerts").onclick = toggleBanners;
 $("pause").onclick = togglePause;
-$("record").onclick = toggleRecording;
+$("record").onclick = () => { if (state.status.recording.on) toggleRecording(); else openRecorder($("recorder").hidden); };
+$("recorder").onsubmit = (event) => { event.preventDefault(); startRecording(); };
 $("about").onclick = () => togglePanel("details");
 $("tune").onclick = () => togglePanel("tuning");
 $("ask").onclick = () => $("help").showModal();
@@ -142,10 +146,12 @@ document.querySelectorAll(".close").forEach((button) => {
   button.onclick = () => { if (button.closest("dialog")) $("help").close(); else openPanel(null); };
 });
 document.addEventListener("pointerdown", (event) => {
-  if (!event.target.closest("#tools")) openShots(false);
+  if (!event.target.closest("#shots, #shoot")) openShots(false);
+  if (!event.target.closest("#recorder, #record")) openRecorder(false);
 });
 document.addEventListener("focusin", (event) => {
   if (!$("shots").hidden && !event.target.closest("#shots, #shoot")) openShots(false);
+  if (!$("recorder").hidden && !event.target.closest("#recorder, #record")) openRecorder(false);
 });
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -190,6 +196,15 @@ const ACTIONS = {
   snapshot: () => saveView(),
   "point-cloud": () => { if (state.frame?.header.geometry) $("ply").click(); else note("A point cloud needs a calibration.", false); },
   "full-screen": () => { if (document.fullscreenEnabled) toggleFullScreen(); },
+  forwards: () => step("next"),
+  backwards: () => step("before"),
+  begin: toBegin,
+  end: toEnd,
+  "mark-begin": () => mark(false),
+  "mark-end": () => mark(true),
+  repeat: toggleRepeat,
+  slower: () => changeSpeed(0.5),
+  faster: () => changeSpeed(2),
   help: () => { if (!$("help").open) $("help").showModal(); },
   whole: reset,
   nearer: () => nearer(1.15),
@@ -203,11 +218,12 @@ const ACTIONS = {
 VIEWS.forEach((name) => { ACTIONS[name] ??= () => setView(name); });
 const KEYS = Object.fromEntries(ROWS.flatMap((row) => row.keys).map(([key, action]) => [key, ACTIONS[action]]));
 
-$("keys").replaceChildren(...ROWS.flatMap((row, i) => [
-  ...(row.group === ROWS[i - 1]?.group ? [] : [element("h3", { textContent: row.group })]),
-  element("dt", {}, ...row.names.flatMap((textContent) => [element("kbd", { textContent }), " "])),
-  element("dd", { textContent: row.meaning }),
-]));
+for (const group of new Set(ROWS.map((row) => row.group))) {
+  $("keys").append(element("h3", { textContent: group }), element("dl", {}, ...ROWS.filter((row) => row.group === group).flatMap((row) => [
+    element("dt", {}, ...row.names.flatMap((textContent) => [element("kbd", { textContent }), " "])),
+    element("dd", { textContent: row.meaning }),
+  ])));
+}
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -217,13 +233,15 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "Escape") {
-    if (!$("shots").hidden) { openShots(false); $("shoot").focus(); } else if (state.panel) openPanel(null);
+    if (!$("shots").hidden) { openShots(false); $("shoot").focus(); } else if (!$("recorder").hidden) { openRecorder(false); $("record").focus(); } else if (state.panel) openPanel(null); else if (!$("banners").hidden) toggleBanners();
     return;
   }
   if (target.matches("input[type=text], input[type=number], select, textarea")) return;
   if (!state.letters && event.key.length === 1 && target !== canvas) return;
   if (target === canvas && keyOnCanvas(event)) { event.preventDefault(); return; }
-  if (event.key === " " && target.matches("button, a, input, summary")) return;
+  if (event.key === " " && target.matches("button, a, input:not([type=range]), summary")) return;
+  // A slider has them for itself.
+  if (["Home", "End"].includes(event.key) && target.matches("input[type=range]")) return;
   const action = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!action || event.repeat && event.key === " ") return;
   event.preventDefault();
@@ -252,7 +270,7 @@ $("letters").onchange = () => {
 const last = remember(() => localStorage, "stereod.view");
 setView(VIEWS.includes(last) ? last : "both");
 setDownloads();
-new ResizeObserver(repaint).observe(canvas);
+new ResizeObserver(() => { refit(); repaint(); }).observe(canvas);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && state.retryAt) connect(); });
 setInterval(tick, 500);

@@ -31,19 +31,31 @@ pub struct Recording {
     path: PathBuf,
 }
 
+/// The files of all outputs, and the room for more.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub struct Listed {
+    pub files: Vec<Recording>,
+    /// Bytes that the fullest of their disks has free.
+    pub free: Option<u64>,
+}
+
 /// Lists the files of all outputs. The error is a panic.
-pub async fn list(live: &Live) -> Result<Vec<Recording>, String> {
+pub async fn list(live: &Live) -> Result<Listed, String> {
     let shared = live.0.clone();
     let all = move || {
-        let outputs = shared.source.files.iter().enumerate();
-        outputs.flat_map(|(number, base)| written(number, base, shared.clock.since)).collect()
+        let Some(recorder) = &shared.source.recorder else { return Listed::default() };
+        let outputs = recorder.written();
+        let files = outputs.iter().enumerate();
+        let files =
+            files.flat_map(|(number, base)| written(number, base, shared.clock.since)).collect();
+        Listed { files, free: recorder.free() }
     };
     live.0.makers.work(all).await
 }
 
 /// Returns length and content of the file with this address; `None` if there is none.
 pub async fn open(live: &Live, address: &str) -> Option<io::Result<(u64, Body)>> {
-    let recording = list(live).await.ok()?.into_iter().find(|one| one.address == address)?;
+    let recording = list(live).await.ok()?.files.into_iter().find(|one| one.address == address)?;
     let opened = spawn_blocking(move || File::open(recording.path)).await.ok()?;
     // The file may grow meanwhile.
     Some(opened.map(|file| (recording.bytes, content(file, recording.bytes))))

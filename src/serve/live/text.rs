@@ -10,6 +10,9 @@ use super::connection::Connection;
 use super::viewers::Answer;
 use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
+use stereod_core::matching::confidence::deviation_px;
+use stereod_io::playback::Playing;
+use stereod_io::sink::colour::ColourMap;
 use stereod_obstacles::zones::Edit;
 
 #[derive(Debug, Deserialize)]
@@ -49,9 +52,26 @@ pub enum Message {
     Pause {
         on: bool,
     },
+    /// Another place of the recording.
+    Move {
+        to: Place,
+    },
+    /// Begin or end of a part of the recording, set at a time in seconds or removed there.
+    Mark {
+        end: bool,
+        at: f64,
+    },
+    /// How the recording is played; what is left out stays.
+    Play {
+        repeats: Option<bool>,
+        speed: Option<f64>,
+    },
     /// Stop or go on with the files of frames.
     Record {
         on: bool,
+        /// Name of the files; empty: that of the settings.
+        #[serde(default)]
+        name: String,
     },
     /// The size of frames.
     Quality {
@@ -67,6 +87,22 @@ pub enum Message {
     },
 }
 
+/// A place of a recording.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// Seconds from its first image.
+    Time(f64),
+    Step(Step),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    Next,
+    Before,
+}
+
 pub fn hello(live: &Live, may_change: bool) -> String {
     let source = &live.0.source;
     let mut hello = json!({
@@ -77,6 +113,16 @@ pub fn hello(live: &Live, may_change: bool) -> String {
         "rig": source.rig,
         "live": source.is_live,
         "may_change": may_change,
+        "timeline": source.span.as_ref().map_or_else(
+            |why| json!(why),
+            |span| json!({
+                "begin": span.begin.as_secs_f64(),
+                "length": span.length.as_secs_f64(),
+                "paced": span.is_paced,
+            }),
+        ),
+        "no_confidence": ColourMap::Grey.unknown(),
+        "deviations_px": (0..=255).map(deviation_px).collect::<Vec<_>>(),
     });
     add_colours(live, &mut hello);
     hello.to_string()
@@ -114,7 +160,10 @@ fn knob(knob: &Knob) -> Value {
         "section": knob.name.0,
         "key": knob.name.1,
         "group": knob.group,
-        "label": knob.label(),
+        "flag": knob.flag,
+        "label": knob.label,
+        "below": knob.key_besides(),
+        "rare": knob.is_rare,
         "hint": knob.hint,
         "value": knob.value,
         "means": knob.means,
@@ -139,15 +188,19 @@ pub struct Own {
 pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection) -> String {
     let source = &live.0.source;
     let newest = live.0.newest.borrow().as_ref().map(|newest| newest.frame.pair.arrived);
-    let is_recording = !source.control.suspend_recording.is_set();
-    let outputs: Vec<_> = source.files.iter().map(|path| path.display().to_string()).collect();
-    let recording = json!({ "on": is_recording, "outputs": outputs });
+    let recording = source.recorder.as_ref().map(|recorder| {
+        let now = recorder.recordings.now();
+        let files = (recorder.files)(now.as_ref().and_then(|now| now.name.as_deref()));
+        let outputs: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
+        json!({ "on": now.is_some(), "outputs": outputs })
+    });
     let viewers = live.0.viewers.list(connection.id());
     let mut message = json!({
         "type": "status",
         "newest": newest.map(|arrived| live.0.clock.unix_ms(arrived)),
         "paused": source.control.pause.is_set(),
-        "recording": (!source.files.is_empty()).then_some(recording),
+        "playing": source.span.is_ok().then(|| playing(source.control.playback.playing())),
+        "recording": recording,
         "client": client,
         // Others need not know who looks.
         "viewers": connection.rights.may_change.then_some(viewers),
@@ -156,6 +209,15 @@ pub fn status(live: &Live, run: &RunStatus, client: Own, connection: &Connection
         all.extend(run);
     }
     message.to_string()
+}
+
+fn playing(playing: Playing) -> Value {
+    json!({
+        "marks": playing.marks.map(|mark| mark.map(|mark| mark.as_secs_f64())),
+        "repeats": playing.repeats,
+        "speed": playing.speed,
+        "at_end": playing.is_at_end,
+    })
 }
 
 pub fn note(saved: &Result<String, String>) -> String {

@@ -31,22 +31,23 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             .flag(OUTPUT, "--colour-map", "MAP")
             .help("Colours of the window and the preview; unknown pixels are grey.")
             .about(&ColourMap::ABOUT)
-            .knob("Colours")
+            .knob("Colours", "colours")
     },
     Row::names("range", "adaptive", &["fixed", "adaptive"])
         .help("Disparities that the colours span.")
         .about(&["From `min` to `max`", "Follows the disparities of the scene slowly"])
-        .knob("Colours"),
-    limit("min", "Disparity of the first colour, in pixels; `auto`: the smallest candidate."),
-    limit("max", "Disparity of the last colour, in pixels; `auto`: the largest candidate."),
+        .knob("Colours", "range of colours"),
+    limit("min", "first colour")
+        .help("Disparity of the first colour, in pixels; `auto`: the smallest candidate."),
+    limit("max", "last colour")
+        .help("Disparity of the last colour, in pixels; `auto`: the largest candidate."),
 ];
 
-const fn limit(key: &'static str, help: &'static str) -> Row {
+const fn limit(key: &'static str, name: &'static str) -> Row {
     Row::real(key, AUTO, [-2048.0, 2048.0])
         .or(&["auto"])
         .unit("pixels")
-        .knob("Colours")
-        .help(help)
+        .knob("Colours", name)
         .slider(-64.0, 256.0, 1.0)
         .only("range", &["fixed"])
 }

@@ -49,27 +49,31 @@ pub enum Ground {
 
 pub(in crate::settings) const MOUNT: &[Row] = &[
     Row::real("x_m", Real(0.0), [-100.0, 100.0])
-        .knob("Mount")
+        .knob("Mount", "ahead")
+        .rare()
         .slider(-3.0, 3.0, 0.01)
         .help("Position of the left camera on the vehicle: metres ahead of its origin ..."),
     Row::real("y_m", Real(0.0), [-100.0, 100.0])
-        .knob("Mount")
+        .knob("Mount", "to the side")
+        .rare()
         .slider(-3.0, 3.0, 0.01)
         .help("... and to its left (with `axes` = \"frd\": to its right) ..."),
     Row::real("z_m", Real(0.0), [-100.0, 100.0])
-        .knob("Mount")
+        .knob("Mount", "height")
         .slider(-3.0, 3.0, 0.01)
         .help("... and up (\"frd\": down)."),
     Row::real("roll_deg", Real(0.0), [-60.0, 60.0])
-        .knob("Mount")
+        .knob("Mount", "roll")
+        .rare()
         .slider(-60.0, 60.0, 0.5)
         .help("Attitude of the left camera, as its images are rectified: roll, positive if its right side is lower ..."),
     Row::real("pitch_deg", Real(0.0), [-60.0, 60.0])
-        .knob("Mount")
+        .knob("Mount", "pitch")
         .slider(-60.0, 60.0, 0.5)
         .help("... pitch, positive if it looks down (\"frd\": up) ..."),
     Row::real("yaw_deg", Real(0.0), [-180.0, 180.0])
-        .knob("Mount")
+        .knob("Mount", "yaw")
+        .rare()
         .slider(-180.0, 180.0, 1.0)
         .help("... and yaw, positive if it looks to the left (\"frd\": right).")
         .more("Rotations about the vehicle's axes in this order; `stereod calibration mount` finds height, roll and pitch."),
@@ -161,47 +165,53 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
         .help("Boxes of a detector whose distances are wanted: udp://127.0.0.1:PORT, a message of JSON each, or `stdin`.")
         .more("`frigate:CAMERA:WxH`: Frigate's, through `mqtt`; `ros2:/TOPIC`: vision_msgs/Detection2DArray of a ROS 2 graph."),
     Row::real("bin_deg", Real(1.0), [0.2, 30.0])
-        .knob("Obstacles")
+        .knob("Obstacles", "width of a direction")
+        .rare()
         .slider(0.5, 10.0, 0.5)
         .help("Width of a direction of the scan in degrees."),
     Row::real("field_deg", Text("auto"), [1.0, 180.0])
         .or(&["auto"])
-        .knob("Obstacles")
+        .knob("Obstacles", "field of view")
+        .rare()
         .slider(10.0, 180.0, 5.0)
         .help("Field of the scan in degrees, half of it to each side of the camera; `auto`: all that it sees."),
     Row::real("low_m", Text("auto"), [-1000.0, 1000.0])
         .or(&["auto"])
-        .knob("Obstacles")
+        .knob("Obstacles", "lowest height")
         .slider(-2.0, 2.0, 0.05)
         .help("Lowest height of an obstacle in metres, in the vehicle's axes, up.")
         .more("`auto`: 0.1, or, if `mount.z_m` is 0, 0.3 below the camera."),
     Row::real("high_m", Text("auto"), [-1000.0, 1000.0])
         .or(&["auto"])
-        .knob("Obstacles")
+        .knob("Obstacles", "greatest height")
         .slider(-2.0, 5.0, 0.05)
         .help("Greatest height of an obstacle.")
         .more("`auto`: 2, or, if `mount.z_m` is 0, 0.3 above the camera."),
     Row::real("slope_deg", Real(1.0), [0.0, 30.0])
-        .knob("Obstacles")
+        .knob("Obstacles", "slope of the ground")
+        .rare()
         .slider(0.0, 10.0, 0.5)
         .help("Angle in degrees by which the lowest height rises with the distance.")
         .more("For uneven ground and an attitude that is not exact. Not used if `mount.z_m` is 0."),
     Row::new("overhangs", Switch(true), Kind::Switch)
-        .knob("Obstacles")
+        .knob("Obstacles", "overhangs")
+        .rare()
         .help("Call a direction clear only if rays above the horizon see through, too.")
         .more("A bare sky is unknown, so that outdoors few directions are clear; without it, what hangs in front of the sky may be missed in a clear direction."),
     Row::real("far_m", Text("auto"), [0.1, 10000.0])
         .or(&["auto"])
-        .knob("Obstacles")
+        .knob("Obstacles", "greatest distance")
         .slider(1.0, 50.0, 0.5)
         .help("Distance in metres up to which obstacles count and directions are looked through.")
         .more("`auto`: 20, or that of a disparity of 4 px if it is less."),
     Row::whole("confidence", Whole(128), U64, [0, 255])
-        .knob("Obstacles")
+        .knob("Obstacles", "lowest confidence")
+        .rare()
         .slider(0.0, 255.0, 1.0)
         .help("Confidence from which on a pixel counts, 0 to 255."),
     Row::whole("pixels", Whole(20), U64, [1, 100_000])
-        .knob("Obstacles")
+        .knob("Obstacles", "fewest pixels")
+        .rare()
         .slider(1.0, 500.0, 1.0)
         .help("Number of pixels that must agree about an obstacle."),
 ];

@@ -18,11 +18,11 @@ pub enum WindowMode {
     Off,
 }
 
-/// Behaviour of the window after the source has ended.
+/// Behaviour of the window and of the live page after the source has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AtEnd {
-    /// Show the last pair until it is closed.
+    /// Show the last pair until the window is closed, or the run stopped.
     Stay,
     Close,
 }
@@ -75,7 +75,11 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ),
     Row::names("at_end", "stay", &["stay", "close"])
         .help("Behaviour after the source has ended.")
-        .about(&["Stays open until the user closes it", "Closes"]),
+        .about(&[
+            "The window stays until the user closes it; a recording on the live page that writes \
+             and sends nothing waits to be played again",
+            "Closes",
+        ]),
 ];
 
 impl Window {

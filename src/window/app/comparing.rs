@@ -14,9 +14,12 @@ impl App {
     /// Keeps the map on the screen to compare later ones with, or ends the comparison.
     pub(super) fn toggle_comparison(&mut self) {
         let Some(screen) = &mut self.shell.screen else { return };
-        if self.comparison.take().is_some() {
+        if let Some(ended) = self.comparison.take() {
             // Freeing textures cannot fail.
             let _ = screen.keep(None);
+            if ended.has_paused {
+                self.control.pause.set(false);
+            }
             return;
         }
         let Some(frame) = &self.frame else {
@@ -27,7 +30,13 @@ impl App {
         }
         let knobs = self.in_effect.at(frame.submitted).to_vec();
         let known = [wipe::known(&frame.disparity); 2];
-        self.comparison = Some(Comparison { frame: frame.clone(), knobs, known, share: 0.5 });
+        let frame = frame.clone();
+        // B is to be of the same pair.
+        let has_paused = self.shell.options.holds_pair && !self.control.pause.is_set();
+        if has_paused {
+            self.pause();
+        }
+        self.comparison = Some(Comparison { frame, knobs, known, share: 0.5, has_paused });
         self.overlay = true;
         if self.wiped_pane().is_none() {
             self.notify(Ok("the map is kept as A; l shows it".into()));
@@ -109,6 +118,8 @@ pub(super) struct Comparison {
     pub(super) known: [f64; 2],
     /// Share of the width of a pane left of the line.
     pub(super) share: f32,
+    /// Set if the comparison has paused the source, which then goes on after it.
+    has_paused: bool,
 }
 
 /// Settings with which pairs were matched, each with the time of its first pair.
@@ -149,6 +160,9 @@ mod tests {
             vec![Knob {
                 name: ("matching", "p1"),
                 group: "",
+                label: "",
+                is_rare: false,
+                flag: None,
                 hint: "",
                 kind: KnobKind::Switch,
                 is_open: false,

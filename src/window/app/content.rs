@@ -69,8 +69,8 @@ impl App {
     }
 
     /// Reports whether frames are written to files now; `None` if the run writes none.
-    fn records(&self) -> Option<bool> {
-        self.shell.options.records.then(|| !self.control.suspend_recording.is_set())
+    pub(super) fn records(&self) -> Option<bool> {
+        self.shell.options.recorder.as_ref().map(|recorder| recorder.recordings.is_on())
     }
 
     /// Returns the state of the buttons.

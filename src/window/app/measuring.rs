@@ -1,12 +1,13 @@
 //! Distances between two points, and the pixel under the mouse.
 
 use super::super::options::View;
-use super::super::orbit::{Space, geometry_of, point};
+use super::super::orbit::{Point, Space, geometry_of, point};
 use super::super::overlay::Ruler;
 use super::super::pane::Pane;
 use super::super::scene::Scene;
 use super::{App, size};
-use stereod_core::frame::Matched;
+use stereod_core::frame::{Matched, SUBPIXEL};
+use stereod_core::matching::confidence::deviation_px;
 
 /// Distance from the mouse in points within which a point in space is picked.
 const REACH: f64 = 12.0;
@@ -122,7 +123,22 @@ fn between(frame: &Matched, first: (u32, u32), second: (u32, u32)) -> String {
     if frame.geometry.is_none() {
         return "measure: distances need a calibration (--calibration)".to_owned();
     }
-    format!("distance {distance:.3} m (right {x:+.3}, down {y:+.3}, forward {z:+.3})")
+    // A point moves along its ray as its disparity does.
+    let deviation = |pixel: (u32, u32), point: Point| {
+        let confidence = frame.confidence.as_ref()?.row(pixel.1 as usize)[pixel.0 as usize];
+        let disparity = f64::from(value_at(frame, pixel)) / f64::from(SUBPIXEL);
+        let depth = geometry.depth_deviation_m(disparity, deviation_px(confidence)?)?;
+        let along = (point[0] * x + point[1] * y + point[2] * z) / (point[2] * distance);
+        Some(depth * f64::from(along))
+    };
+    let error = deviation(first, from).zip(deviation(second, to));
+    let error = error.map_or(String::new(), |(from, to)| {
+        let error = from.hypot(to);
+        // Two digits that count.
+        let digits = (1.0 - error.log10().floor()).clamp(0.0, 9.0) as usize;
+        format!(" ± {error:.digits$}")
+    });
+    format!("distance {distance:.3}{error} m (right {x:+.3}, down {y:+.3}, forward {z:+.3})")
 }
 
 #[cfg(test)]
@@ -150,5 +166,12 @@ mod tests {
         let text = between(&frame, (0, 0), (2, 0));
         assert_eq!(text, "distance 1.414 m (right +1.000, down +0.000, forward -1.000)");
         assert!(between(&frame, (0, 0), (1, 0)).contains("no disparity"));
+        // The depth of the first point may be 2^2 / 20 * 0.27 m off, at 45 degrees to the distance. The second
+        // one moves at right angles to it.
+        frame.confidence = Some(Image::from_fn(3, 1, |_, _| 255));
+        let text = between(&frame, (0, 0), (2, 0));
+        assert!(text.starts_with("distance 1.414 ± 0.038 m"), "{text}");
+        frame.confidence = Some(Image::from_fn(3, 1, |x, _| u8::from(x > 0)));
+        assert!(between(&frame, (0, 0), (2, 0)).starts_with("distance 1.414 m"));
     }
 }

@@ -7,7 +7,7 @@ use egui::{Rect, pos2};
 use super::super::timeline::Timeline;
 use super::{App, Held};
 use crate::keys::Action;
-use stereod_io::playback::{Move, SPEEDS};
+use stereod_io::playback::Move;
 
 impl App {
     /// Returns the timeline as it is now; `None` if there is none, or no pair yet.
@@ -42,48 +42,19 @@ impl App {
             }
             Action::Begin => playback.ask(Move::To(Duration::ZERO)),
             Action::End => playback.ask(Move::To(span.length.max(position))),
-            Action::MarkBegin => self.mark(0, position),
-            // The part ends behind the pair that is shown.
-            Action::MarkEnd => self.mark(1, position + span.period / 2),
-            Action::Repeat => playback.change(|playing| playing.repeats = !playing.repeats),
-            Action::Slower | Action::Faster if !span.is_paced => {
-                self.notify(
-                    Err("pairs come as fast as they are matched: there is no speed".into()),
-                );
+            Action::MarkBegin | Action::MarkEnd => {
+                let text = span.mark(playback, travel == Action::MarkEnd, position);
+                self.notify(Ok(text));
             }
-            Action::Slower | Action::Faster => playback.change(|playing| {
+            Action::Repeat => playback.change(|playing| playing.repeats = !playing.repeats),
+            Action::Slower | Action::Faster => {
                 let factor = if travel == Action::Slower { 0.5 } else { 2.0 };
-                playing.speed = (playing.speed * factor).clamp(SPEEDS[0], SPEEDS[1]);
-            }),
+                if let Err(why) = span.set_speed(playback, |speed| speed * factor) {
+                    self.notify(Err(why));
+                }
+            }
             _ => {}
         }
-    }
-
-    /// Sets a mark, or removes it where it is already. A mark behind the other one removes that.
-    fn mark(&mut self, which: usize, time: Duration) {
-        let mut marks = [None; 2];
-        self.control.playback.change(|playing| {
-            let is_there = playing.marks[which] == Some(time);
-            playing.marks[which] = (!is_there).then_some(time);
-            if let [Some(begin), Some(end)] = playing.marks
-                && end <= begin
-            {
-                playing.marks[1 - which] = None;
-            }
-            marks = playing.marks;
-        });
-        let text = match marks {
-            [None, None] => "no part is marked".to_owned(),
-            [begin, end] => {
-                let begin = begin.unwrap_or_default();
-                let part = |end: Duration| {
-                    format!(" --duration {:.3}", end.saturating_sub(begin).as_secs_f64())
-                };
-                let duration = end.map(part).unwrap_or_default();
-                format!("marked: --start {:.3}{duration}", begin.as_secs_f64())
-            }
-        };
-        self.notify(Ok(text));
     }
 
     /// Moves to the time below the mouse: at the press of its button in the bar, and while it is held.

@@ -43,6 +43,11 @@ impl App {
         let (writes, focused) = screen.panel_focus();
         let space = Key::Character(" ".into());
         match key {
+            Key::Named(NamedKey::Escape) if self.question.is_open => {
+                self.question.is_open = false;
+                self.shell.request_redraw();
+                true
+            }
             _ if writes => true,
             Key::Named(NamedKey::Escape) if self.shows_panel() => {
                 self.close_panel();
@@ -70,24 +75,34 @@ impl App {
         content: Option<&OverlayContent>,
     ) -> Result<(Drawn, Option<Duration>)> {
         let shows_panel = self.shows_panel();
+        let is_asking = self.question.is_open;
         let Some(screen) = &mut self.shell.screen else { return Ok((Drawn::Hidden, None)) };
         let live = match self.ended || self.failure.is_some() {
             true => Err("the stream has ended: changes have no effect"),
-            false if self.control.pause.is_set() => Ok(match self.shell.options.timeline {
-                Ok(_) => "paused: each change matches this pair again",
-                Err(_) => "paused: each change shows the next pair",
+            false if self.control.pause.is_set() => Ok(match self.shell.options.holds_pair {
+                true => "paused: each change matches this pair again",
+                false => "paused: each change shows the next pair",
             }),
             false => Ok(""),
         };
         let mut clicks = Clicks::default();
-        let panel = &mut self.panel;
+        let mut starts = false;
+        let (panel, question) = (&mut self.panel, &mut self.question);
         let mut lay_out = |context: &egui::Context| {
+            starts |= question.show(context);
+            if !shows_panel {
+                return context.content_rect().max.x;
+            }
             let (done, edge) = panel.show(context, live);
             clicks = clicks.or(done);
             edge
         };
+        let is_beside = shows_panel || is_asking;
         let (drawn, beside) =
-            screen.draw(scene, content, if shows_panel { Some(&mut lay_out) } else { None })?;
+            screen.draw(scene, content, if is_beside { Some(&mut lay_out) } else { None })?;
+        if starts {
+            self.start_recording();
+        }
         self.taken = beside.taken;
         if let Some(action) = beside.clicked {
             self.act(action);
@@ -105,7 +120,7 @@ impl App {
         if clicks.close {
             self.close_panel();
         }
-        let done = clicks != Clicks::default() || beside.clicked.is_some();
+        let done = clicks != Clicks::default() || beside.clicked.is_some() || starts;
         Ok((drawn, if done { Some(Duration::ZERO) } else { beside.again_in }))
     }
 

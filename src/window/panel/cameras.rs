@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use egui::{Color32, ComboBox, RichText, Slider, Ui};
+use egui::{ComboBox, RichText, Slider, Ui};
 
 use super::super::options::CameraDesk;
 use super::super::style::ALARM;
-use super::row;
+use super::{QUIET, row};
 use stereod_core::frame::Eye;
 use stereod_io::camera::{CameraControl, CameraInput, CameraReport, ControlKind};
 
@@ -113,11 +113,10 @@ impl Cameras {
 
     pub(super) fn show(&mut self, ui: &mut Ui) {
         ui.label(RichText::new("Cameras").strong());
-        let quiet = Color32::from_gray(160);
         for camera in &self.list {
             let name = if camera.card.is_empty() { &camera.input.name } else { &camera.card };
             let text = format!("{}: {name}, {}", camera.label, camera.input.mode);
-            let label = egui::Label::new(RichText::new(text).size(12.0).color(quiet)).truncate();
+            let label = egui::Label::new(RichText::new(text).size(12.0).color(QUIET)).truncate();
             ui.add(label).on_hover_text(&camera.input.name);
             let silent = camera.heard.filter(|heard| heard.elapsed() > SILENT);
             let silent = silent.map(|heard| {
@@ -212,7 +211,7 @@ fn one_control(ui: &mut Ui, control: &CameraControl, others: &[(&str, i32)]) -> 
     }
     ui.push_id(control.id, |ui| {
         ui.add_enabled_ui(control.is_settable(), |ui| {
-            row(ui, label, &hint, |ui| widget(ui, control, &mut value));
+            row(ui, label, None, &hint, |ui| widget(ui, control, &mut value));
         });
     });
     (value != control.value).then_some(value)

@@ -14,6 +14,9 @@ fn knob(key: &'static str, value: &str, kind: KnobKind) -> Knob {
     Knob {
         name: ("matching", key),
         group: "Group",
+        label: key,
+        is_rare: false,
+        flag: None,
         hint: "",
         kind,
         is_open: false,
@@ -149,6 +152,29 @@ fn choices_and_switches() {
     let label = user.place("subpixel");
     user.click(pos2(user.place("cost").x.max(352.0) + LABEL, label.y));
     assert_eq!(user.value("subpixel"), "false");
+}
+
+#[test]
+fn rare_knobs_are_folded_away_and_a_name_has_its_key_below() {
+    let mut all = knobs();
+    all.push(Knob { label: "sub-pixel curve", is_rare: true, ..all[3].clone() });
+    all.remove(3);
+    let mut user = User::with(Panel::new(all, None));
+    let shows = |user: &User, text: &str| user.texts.iter().any(|(written, _)| written == text);
+    let title = user.place("1 more");
+    assert!(shows(&user, "uniqueness") && !shows(&user, "sub-pixel curve"));
+    user.click(title);
+    // It opens slowly.
+    (0..10).for_each(|_| _ = user.pass(vec![]));
+    let (name, key) = (user.place("sub-pixel curve"), user.place("subpixel"));
+    assert!(name.y < key.y && key.y < name.y + 20.0, "{name} {key}");
+    let written = user.texts.iter().filter(|(written, _)| written == "uniqueness");
+    assert_eq!(written.count(), 1, "no key below its own name");
+    user.click(pos2(user.place("cost").x.max(352.0) + LABEL, f32::midpoint(name.y, key.y)));
+    assert_eq!(user.value("subpixel"), "false");
+    user.click(title);
+    (0..10).for_each(|_| _ = user.pass(vec![]));
+    assert!(!shows(&user, "subpixel"));
 }
 
 #[test]

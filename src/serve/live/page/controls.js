@@ -1,7 +1,9 @@
 // Views, panels and buttons.
-import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, repaint, send, show, stage, state } from "./state.js";
-import { paintNow, showReadout } from "./paint.js";
+import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, repaint, send, show, stage, state, text } from "./state.js";
+import { paintNow, showLegend, showReadout } from "./paint.js";
+import { refit } from "./points.js";
 import { showFacts } from "./status.js";
+import { showTimeline } from "./timeline.js";
 import { drawZone } from "./zones.js";
 
 export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence", "right"];
@@ -14,6 +16,7 @@ export function updateControls() {
   show($("tune"), may);
   for (const id of ["pause", "record", "reset", "save"]) $(id).disabled = !mayChange();
   if (state.panel === "tuning" && !may) openPanel(null);
+  showTimeline();
 }
 
 export function setView(name) {
@@ -33,12 +36,14 @@ export function setView(name) {
   stage.classList.toggle("orbiting", points);
   show($("mix"), name === "blend");
   show($("orbit"), points);
-  show($("legend"), !["left", "confidence", "right"].includes(name) && (!points || state.byDepth));
+  show($("legend"), !["left", "right"].includes(name) && (!points || state.byDepth));
+  showLegend();
   show($("fit"), state.lens.scale > 1 && !points);
   canvas.setAttribute("aria-label", points
     ? "Points in three dimensions. Arrow keys rotate, with Shift move, plus and minus zoom."
     : "Disparity and left image. Arrow keys move the probe, plus and minus zoom.");
   pointers.clear();
+  refit();
   showReadout();
   repaint();
 }
@@ -54,6 +59,7 @@ export function openPanel(name) {
   const before = state.panel;
   state.panel = name;
   show($("side"), name !== null);
+  document.body.classList.toggle("panelled", name !== null);
   show($("details"), name === "details");
   show($("tuning"), name === "tuning");
   $("about").setAttribute("aria-expanded", String(name === "details"));
@@ -81,14 +87,37 @@ export function openShots(on) {
   if (on && mayChange() && state.status?.recording) listRecordings();
 }
 
-// The files of frames that the run has written so far.
 async function listRecordings() {
-  const answer = await fetch(addressOf("recordings")).catch(() => null);
-  const files = answer?.ok ? await answer.json() : [];
+  const { files } = await listed();
   $("recordings").replaceChildren(...files.map(({ name, bytes, address }) => element("a", {
-    href: addressOf(address).href, download: name, textContent: `${name}, ${(bytes / 1e6).toFixed(1)} MB`,
+    href: addressOf(address).href, download: name, textContent: `${name}, ${inBytes(bytes)}`,
   })));
   show($("recordings"), files.length);
+}
+
+export function openRecorder(on) {
+  show($("recorder"), on);
+  $("record").setAttribute("aria-expanded", String(on));
+  if (!on) return;
+  $("file").focus();
+  text($("room"), "");
+  listed().then(({ free }) => text($("room"), free === null ? "" : `${inBytes(free)} free`));
+}
+
+export function startRecording() {
+  openRecorder(false);
+  $("record").focus();
+  if (allowed("Recording")) send({ type: "record", on: true, name: $("file").value });
+}
+
+function inBytes(bytes) {
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+}
+
+// The files of frames that the run has written so far, and the room for more.
+async function listed() {
+  const answer = await fetch(addressOf("recordings")).catch(() => null);
+  return answer?.ok ? answer.json() : { files: [], free: null };
 }
 
 // Keys that change files for all have to be pressed twice.
@@ -134,7 +163,7 @@ export function saveView(finish = (view) => view) {
 
 // Puts the legend and the values at the probe below a view.
 export function withLegend(view) {
-  const sheet = element("canvas", { width: Math.max(view.width, 360), height: view.height + 56 });
+  const sheet = element("canvas", { width: Math.max(view.width, 430), height: view.height + 56 });
   const c = sheet.getContext("2d");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   c.fillStyle = colour("--ground");
@@ -146,13 +175,13 @@ export function withLegend(view) {
   c.fillText(`${$("source").textContent}, pair ${seq}, ${time.toFixed(3)} s`, 8, view.height + 16);
   if ($("legend").hidden) return sheet;
   c.imageSmoothingEnabled = false;
-  c.drawImage($("ramp"), 40, view.height + 24, 200, 10);
-  c.fillStyle = `rgb(${state.colours[256]})`;
-  c.fillRect(286, view.height + 24, 12, 10);
+  c.drawImage($("ramp"), 54, view.height + 24, 200, 10);
+  c.fillStyle = $("unknown").style.getPropertyValue("--unknown");
+  c.fillRect(300, view.height + 24, 12, 10);
   c.fillStyle = colour("--text");
-  [["far", 8], ["near", 246], ["unknown", 302]].forEach(([word, x]) => c.fillText(word, x, view.height + 33));
+  [["low", 8], ["high", 260], ["unknown", 316]].forEach(([id, x]) => c.fillText($(id).textContent, x, view.height + 33));
   c.textAlign = "center";
-  [...$("ticks").children].forEach((tick, i) => c.fillText(tick.textContent, 40 + 50 * i, view.height + 49));
+  [...$("ticks").children].forEach((tick, i) => c.fillText(tick.textContent, 54 + 50 * i, view.height + 49));
   return sheet;
 }
 

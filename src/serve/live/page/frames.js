@@ -3,6 +3,7 @@ import { canvas, complain, note, OLD_MS, send, setDownloads, state } from "./sta
 import { paintNow, setColours, showLegend, showReadout } from "./paint.js";
 import { resetCamera } from "./points.js";
 import { drawScan } from "./scan.js";
+import { showTimeline } from "./timeline.js";
 
 // Decodes one frame at a time, the newest one; skipped ones are acknowledged with it.
 export const queue = [];
@@ -106,6 +107,7 @@ function drawn(header) {
   }
   drawScan(header);
   canvas.dataset.seq = header.seq;
+  showTimeline();
   showReadout();
 }
 

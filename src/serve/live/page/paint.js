@@ -1,33 +1,42 @@
 // The canvas: layout of the views, colours, the probe and the measured distance.
 import { $, canvas, clamp, depthOf, element, metres, press, repaint, show, stage, state, svg, text, UNKNOWN } from "./state.js";
 import { overlayOf } from "./scan.js";
-import { gridWords, placeOf, pointAt } from "./points.js";
+import { deviationAt, gridWords, placeOf, pointAt } from "./points.js";
 
 export function setColours(table, span) {
   state.colours = table;
   state.span = span;
   state.painter.setColours();
-  const ramp = $("ramp").getContext("2d");
-  const pixels = ramp.createImageData(256, 1);
-  state.colours.slice(0, 256).forEach((colour, i) => pixels.data.set([...colour, 255], 4 * i));
-  ramp.putImageData(pixels, 0, 0);
-  $("unknown").style.setProperty("--unknown", `rgb(${state.colours[256]})`);
   showLegend();
   state.dirty = true;
 }
 
+// That of the disparity, or of the confidence.
 export function showLegend() {
+  if (!state.hello) return;
+  const isSure = state.view === "confidence";
   const calibrated = depthOf(1) !== null;
+  const [low, high] = isSure ? ["unsure", "sure"] : ["far", "near"];
   const labels = [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const d = state.span[0] + part * (state.span[1] - state.span[0]);
+    if (isSure) return String(100 * part);
     return calibrated ? metres(depthOf(d)) : d.toFixed(state.span[1] - state.span[0] < 8 ? 1 : 0);
   });
-  labels[4] += calibrated ? " m" : " px";
+  labels[4] += isSure ? " %" : calibrated ? " m" : " px";
   const ticks = $("ticks");
   if (ticks.childElementCount !== 5) ticks.replaceChildren(...labels.map(() => element("span")));
   labels.forEach((label, i) => text(ticks.children[i], label));
-  $("legend").title = "Disparity " + state.span[0] + " to " + state.span[1] + " px";
-  $("legend").setAttribute("aria-label", "Colours: far " + labels[0] + " to near " + labels[4]);
+  text($("low"), low);
+  text($("high"), high);
+  text($("unknown"), isSure ? "unknown, filled" : "unknown");
+  $("unknown").style.setProperty("--unknown", `rgb(${isSure ? state.hello.no_confidence : state.colours[256]})`);
+  const ramp = $("ramp").getContext("2d");
+  const pixels = ramp.createImageData(256, 1);
+  state.colours.slice(0, 256).forEach((colour, i) => pixels.data.set(isSure ? [i, i, i, 255] : [...colour, 255], 4 * i));
+  ramp.putImageData(pixels, 0, 0);
+  $("legend").title = isSure ? "Probability that the disparity is right within 1 px"
+    : "Disparity " + state.span[0] + " to " + state.span[1] + " px";
+  $("legend").setAttribute("aria-label", `Colours: ${low} ${labels[0]} to ${high} ${labels[4]}`);
 }
 
 // One or two images, as large as they fit; two side by side or one below the other.
@@ -140,7 +149,7 @@ export function showReadout() {
   text($("grid"), state.view === "points" ? gridWords() : "");
   const say = (tag, textContent, className = "") => element(tag, { textContent, className });
   if (state.measured && state.frame) {
-    out.replaceChildren(say(state.measured.length === 2 ? "b" : "span", distanceWords(), "words"));
+    out.replaceChildren(say(state.measured.length === 2 ? "b" : "span", distance().words, "words"));
     return;
   }
   if (!state.probe || !state.frame) {
@@ -164,16 +173,25 @@ export function showReadout() {
   out.replaceChildren(...parts);
 }
 
-// The distance follows the disparities of both pixels.
-function distanceWords() {
+// Returns the measured distance in words: in short for the line, and as readout. It follows the disparities of both pixels.
+function distance() {
   const { measured } = state;
-  if (measured.length < 2) return `Measure: click the ${measured.length ? "second" : "first"} point`;
-  if (!state.frame.header.geometry) return "Distances need a calibration";
-  const [from, to] = measured.map((end) => pointAt(...texel(end)));
-  if (!from || !to) return "A point has no disparity; click again";
+  if (measured.length < 2) return { words: `Measure: click the ${measured.length ? "second" : "first"} point` };
+  if (!state.frame.header.geometry) return { words: "Distances need a calibration" };
+  const ends = measured.map((end) => texel(end));
+  const [from, to] = ends.map((end) => pointAt(...end));
+  if (!from || !to) return { words: "A point has no disparity; click again" };
   const by = [0, 1, 2].map((axis) => to[axis] - from[axis]);
+  const length = Math.hypot(...by);
+  // A point moves along its ray; its depth is right within its standard deviation.
+  const along = (point) => [0, 1, 2].reduce((sum, axis) => sum + point[axis] * by[axis], 0) / (point[2] * length);
+  const deviation = Math.hypot(along(from) * deviationAt(...ends[0]), along(to) * deviationAt(...ends[1]));
+  const error = deviation > 0 ? ` \u00b1 ${Number(deviation.toPrecision(2))}` : "";
   const [x, y, z] = by.map((part) => (part < 0 ? "" : "+") + part.toFixed(3));
-  return `Distance ${Math.hypot(...by).toFixed(3)} m (right ${x}, down ${y}, forward ${z})`;
+  return {
+    short: length.toFixed(3) + error + " m",
+    words: `Distance ${length.toFixed(3)}${error} m (right ${x}, down ${y}, forward ${z})`,
+  };
 }
 
 export function toggleMeasuring() {
@@ -214,8 +232,15 @@ function placeCrosses() {
   });
   const ends = (state.frame && state.measured || []).map(placesOf);
   const marks = ends.flat().filter(Boolean).map(([cx, cy]) => svg("circle", { cx, cy, r: 4 }));
-  const lines = (ends[1] || []).map((to, i) => to && ends[0][i]
-    && svg("line", { x1: ends[0][i][0], y1: ends[0][i][1], x2: to[0], y2: to[1] })).filter(Boolean);
+  const { short } = ends[1] ? distance() : {};
+  const lines = (ends[1] || []).flatMap((to, i) => {
+    const from = ends[0][i];
+    if (!to || !from) return [];
+    const [x, y] = [(from[0] + to[0]) / 2, Math.max((from[1] + to[1]) / 2 - 8, 14)];
+    const anchor = ["start", "middle", "end"][clamp(Math.floor((3 * x) / canvas.clientWidth), 0, 2)];
+    return [svg("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }),
+      svg("text", { x, y, fill: "#ffbe3c", "text-anchor": anchor }, short || "")];
+  });
   const ratio = canvas.width / Math.max(canvas.clientWidth, 1);
   const panes = state.frame && state.view !== "points" ? panesOn(canvas.width, canvas.height, state.frame.header) : [];
   $("ruler").replaceChildren(...panes.filter((pane) => pane.what !== "right").map((pane) => overlayOf(pane, ratio, partOf())),

@@ -33,6 +33,7 @@ const FLAT_FRAGMENT = `#version 300 es
 ${TABLE}
 uniform sampler2D confidence;
 uniform sampler2D right;
+uniform vec3 no_confidence;
 uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence, -3: right image
 in vec2 place;
 out vec4 result;
@@ -42,7 +43,8 @@ void main() {
   bool unknown = value == ${UNKNOWN};
   vec3 image = texture(left, place).rgb;
   vec3 colour = unknown ? texelFetch(table, ivec2(256, 0), 0).rgb : coloured(value);
-  if (share < -1.5) colour = vec3(texelFetch(confidence, texel, 0).r);
+  float sure = texelFetch(confidence, texel, 0).r;
+  if (share < -1.5) colour = sure == 0.0 ? no_confidence : vec3(sure);
   if (share < -2.5) colour = texture(right, place).rgb;
   if (share >= 0.0) colour = mix(image, colour, unknown ? 0.0 : share);
   result = vec4(colour, 1.0);
@@ -60,9 +62,10 @@ void main() {
 
 const LINES_FRAGMENT = `#version 300 es
 precision highp float;
+uniform float lift;
 in vec3 _at;
 out vec4 result;
-void main() { result = vec4(_at, 1.0); }`;
+void main() { result = vec4(_at + lift, 1.0); }`;
 
 export class GlPainter {
   static make() {
@@ -173,7 +176,9 @@ export class GlPainter {
 
   paint(width, height) {
     const gl = this.gl;
-    const ground = getComputedStyle(stage).backgroundColor.match(/\d+/g).slice(0, 3);
+    // Far points are as dark as the stage, and differ from unknown pixels.
+    const ground = state.view === "points" && state.byDepth ? state.colours[256]
+      : getComputedStyle(stage).backgroundColor.match(/\d+/g).slice(0, 3);
     gl.viewport(0, 0, width, height);
     gl.clearColor(...ground.map((part) => part / 255), 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
@@ -185,6 +190,7 @@ export class GlPainter {
     gl.disable(gl.DEPTH_TEST);
     this.use(this.flat);
     gl.uniform4f(this.flat.places.part, ...partOf());
+    gl.uniform3fv(this.flat.places.no_confidence, state.hello.no_confidence.map((part) => part / 255));
     for (const pane of panesOn(width, height, state.frame.header)) {
       gl.viewport(pane.x, height - pane.y - pane.h, pane.w, pane.h);
       gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2, right: -3 }[pane.what] ?? -1);
@@ -202,6 +208,7 @@ export class GlPainter {
     // From the left camera, its own image is all there is to see.
     if (isLeftCamera()) return;
     gl.useProgram(this.lines.program);
+    gl.uniform1f(this.lines.places.lift, state.byDepth ? 0.3 : 0);
     gl.drawArrays(gl.LINES, 0, 2 * LINES);
   }
 }
@@ -235,7 +242,7 @@ export class PlainPainter {
     });
     fill(this.map, pixels, width, height);
     const sure = state.frame.confidence || [];
-    fill(this.sure, Uint32Array.from(sure, (one) => 0xff000000 + 0x10101 * one), width, sure.length / width);
+    fill(this.sure, Uint32Array.from(sure, (one) => one && 0xff000000 + 0x10101 * one), width, sure.length / width);
   }
 
   paint(width, height) {
@@ -247,7 +254,7 @@ export class PlainPainter {
     c.fillRect(0, 0, width, height);
     if (!state.frame) return;
     for (const pane of panesOn(width, height, state.frame.header)) {
-      c.fillStyle = `rgb(${state.colours[256]})`;
+      c.fillStyle = `rgb(${pane.what === "confidence" ? state.hello.no_confidence : state.colours[256]})`;
       c.fillRect(pane.x, pane.y, pane.w, pane.h);
       c.imageSmoothingEnabled = true;
       if (pane.what === "left" || pane.what === "blend") draw(state.frame.image, pane);

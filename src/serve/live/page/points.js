@@ -1,8 +1,9 @@
 // The points in three dimensions: their viewpoint, the numbers for the shaders, and the point under the mouse.
-// As in the window (src/window/orbit.rs).
+// As in the window (src/window/orbit.rs), but that they fit the first view.
 import { canvas, clamp, repaint, state, UNKNOWN } from "./state.js";
 
 const REACH = 12; // Distance from the mouse in pixels of the page within which a point is picked.
+const DISTANCE = [0.05, 20]; // Smallest and largest, where 1 is that of the left camera.
 const PICKED = 1 << 20; // Largest number of pixels among which one is picked.
 
 // Extent of the scene in metres, which stays while it moves: depth of the pivot, distance of the ground below the
@@ -26,6 +27,14 @@ export function pointAt(column, row) {
   return pointOf(lensOf(header), header, column, row, disparity[row * header.width + column]);
 }
 
+// Returns the standard deviation of the depth there in metres, if the disparity is right within 1 px; NaN if unknown.
+export function deviationAt(column, row) {
+  const { header, confidence } = state.frame;
+  const { focal, baseline } = lensOf(header);
+  const z = pointAt(column, row)[2];
+  return (z * z) / (focal * baseline) * (state.hello.deviations_px[confidence?.[row * header.width + column]] ?? NaN);
+}
+
 function pointOf(lens, { scale }, column, row, value) {
   const parallax = value / 16 - lens.offset;
   if (value === UNKNOWN || parallax <= 0) return null;
@@ -33,7 +42,14 @@ function pointOf(lens, { scale }, column, row, value) {
   return [((column * scale - lens.x) * z) / lens.focal, ((row * scale - lens.y) * z) / lens.focal, z];
 }
 
-function lookAround() {
+// Share of the points that may lie beyond the edges of the first view, on each side.
+const OUTSIDE = 0.02;
+const DEEP = 4; // Points deeper than this multiple of the median depth may lie outside.
+
+let isStart = true; // Nobody has moved the camera.
+
+// Returns points of the present frame, spread over the image.
+function somePoints() {
   const { header, disparity } = state.frame;
   const lens = lensOf(header);
   const points = [];
@@ -42,21 +58,52 @@ function lookAround() {
     const point = pointOf(lens, header, i % header.width, Math.floor(i / header.width), disparity[i]);
     if (point) points.push(point);
   }
-  if (!points.length) return;
-  const at = (axis, share) => points.map((point) => point[axis]).sort((a, b) => a - b)[Math.floor((points.length - 1) * share)];
-  stage.pivot = at(2, 0.5);
-  stage.ground = Math.max(at(1, 0.97), 0.1 * stage.pivot);
+  return points;
+}
+
+const quantile = (values, share) => values.sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
+
+function lookAround(points) {
+  stage.pivot = quantile(points.map((point) => point[2]), 0.5);
+  stage.ground = Math.max(quantile(points.map((point) => point[1]), 0.97), 0.1 * stage.pivot);
   const most = stage.pivot / 5;
   const ten = 10 ** Math.floor(Math.log10(most));
   stage.square = ten * [5, 2, 1].find((step) => step * ten <= most * 1.0001 || step === 1);
 }
 
-// From beside and above; true: as the left camera sees the scene.
+// From beside and above, with the points as large as they fit; true: as the left camera sees the scene.
 export function resetCamera(asLeft = false) {
   Object.assign(camera, asLeft === true ? { yaw: 0, pitch: 0, distance: 1 } : { yaw: 0.35, pitch: -0.3, distance: 1.9 });
   camera.pan = [0, 0];
-  if (state.frame) lookAround();
+  isStart = asLeft !== true;
+  const points = state.frame ? somePoints() : [];
+  if (points.length) lookAround(points);
+  if (points.length && isStart) fit(points);
   repaint();
+}
+
+// Fits the points into a view of another size.
+export function refit() {
+  if (isStart && state.view === "points") resetCamera();
+}
+
+// Moves the camera back and aside until the points fit, except for a few at each edge and those far behind.
+function fit(points) {
+  const { pivot } = stage;
+  const { project, turn } = partsOf(state.frame.header, canvas.clientWidth || 1, canvas.clientHeight || 1);
+  const seen = points.filter(([, , z]) => z <= DEEP * pivot)
+    .map(([x, y, z]) => [0, 1, 2].map((row) => turn[0][row] * x + turn[1][row] * y + turn[2][row] * (z - pivot)));
+  // At a distance d the point (x, y, z) with the shift p is at ((x + p) s + (z + d) o) / (z + d) in clip space.
+  // It is within 1 if p is between -x + (z + d) low and -x + (z + d) high.
+  const limits = [0, 1].map((axis) => {
+    const [low, high] = [-0.94, 0.94].map((edge) => (edge - project[2][axis]) / project[axis][axis]).sort((a, b) => a - b);
+    const least = quantile(seen.map((point) => point[2] * low - point[axis]), 1 - OUTSIDE);
+    const most = quantile(seen.map((point) => point[2] * high - point[axis]), OUTSIDE);
+    return { low, high, least, most };
+  });
+  const distance = Math.max(...limits.map(({ low, high, least, most }) => (least - most) / (high - low)));
+  camera.distance = clamp(distance / pivot, ...DISTANCE);
+  camera.pan = limits.map(({ low, high, least, most }) => (least + most + (low + high) * distance) / 2 / pivot);
 }
 
 export function gridWords() {
@@ -66,25 +113,28 @@ export function gridWords() {
 
 // By pixels of the page.
 export function orbit(dx, dy) {
+  isStart = false;
   camera.yaw -= (2 * dx) / canvas.clientHeight;
   camera.pitch = clamp(camera.pitch - (2 * dy) / canvas.clientHeight, -1.5, 1.5);
   repaint();
 }
 
 export function pan(dx, dy) {
+  isStart = false;
   const scale = camera.distance / canvas.clientHeight;
   camera.pan = [camera.pan[0] + dx * scale, camera.pan[1] + dy * scale];
   repaint();
 }
 
 export function zoom(factor) {
-  camera.distance = clamp(camera.distance * factor, 0.05, 20);
+  isStart = false;
+  camera.distance = clamp(camera.distance * factor, ...DISTANCE);
   repaint();
 }
 
-// The matrix from points to clip space, column by column, and the extent there of a metre to the right and down. The image
-// of the left camera fits into the canvas, and the pivot is in front of it.
-function matrixOf(header, width, height) {
+// The matrices from the camera's axes to clip space, and from the scene's axes to the camera's, column by column, and
+// the extent in clip space of a metre to the right and down. The image of the left camera fits into the canvas.
+function partsOf(header, width, height) {
   const lens = lensOf(header);
   const { pivot } = stage;
   const size = [header.width * header.scale, header.height * header.scale];
@@ -101,6 +151,13 @@ function matrixOf(header, width, height) {
   ];
   const [sy, cy, sp, cp] = [Math.sin(camera.yaw), Math.cos(camera.yaw), Math.sin(camera.pitch), Math.cos(camera.pitch)];
   const turn = [[cy, -sp * sy, -cp * sy], [0, cp, -sp], [sy, sp * cy, cp * cy]];
+  return { project, turn, spread };
+}
+
+// The matrix from points to clip space, column by column. The pivot is in front of the camera.
+function matrixOf(header, width, height) {
+  const { pivot } = stage;
+  const { project, turn, spread } = partsOf(header, width, height);
   const end = [...camera.pan, camera.distance];
   const shift = [0, 1, 2].map((row) => pivot * (end[row] - turn[2][row]));
   const columns = [[...turn[0], 0], [...turn[1], 0], [...turn[2], 0], [...shift, 1]];

@@ -1,6 +1,8 @@
 // The figures of the run, its problems, and the list of viewers.
 import { $, element, OLD_MS, press, send, setState, show, state, text } from "./state.js";
+import { showTimeline } from "./timeline.js";
 import { drawnTimes, noteAge, oldest, oldWords, seconds, skippedHere } from "./frames.js";
+import { focusKnob, knobsIn } from "./tuning.js";
 
 function drawnRate() {
   return drawnTimes.filter((time) => time > Date.now() - 3000).length / 3;
@@ -17,7 +19,7 @@ export function showRates() {
   showBanners();
   if (!live || state.retryAt) return;
   if (state.status?.ended) setState("wait", "Ended");
-  else if (state.status?.paused) setState("wait", "Paused");
+  else if (state.status?.paused) setState("wait", state.status.playing?.at_end ? "At the end" : "Paused");
   else if (drawnRate() > 0) setState("live", "Live");
   else setState("wait", "Waiting for images");
 }
@@ -25,7 +27,7 @@ export function showRates() {
 export function showStatus() {
   const s = state.status;
   press($("pause"), s.paused);
-  text($("pause"), s.paused ? "Resume" : "Pause");
+  text($("pause"), s.playing?.at_end ? "Play again" : s.paused ? "Resume" : "Pause");
   const { on, outputs } = s.recording || {};
   show($("record"), s.recording);
   press($("record"), on);
@@ -33,7 +35,9 @@ export function showStatus() {
   $("record").title = (outputs || []).join("\n") + " (r)";
   $("about").title = "Status (i)" + (s.warnings.length ? ", warnings: " + s.warnings.length : "");
   $("about").classList.toggle("warned", s.warnings.length > 0);
+  if (on) $("file").value = "";
   showRates();
+  showTimeline();
   showViewers();
   if (state.panel === "details") showFacts();
 }
@@ -47,18 +51,55 @@ function inWords(warning) {
   return warning.text + (warning.count > 1 ? ` (${warning.count} times)` : "");
 }
 
+// Returns the messages in their order of urgency: words, and whether it is a trouble.
+function messages() {
+  const { banners, warnings, ended } = state.status || { banners: [], warnings: [] };
+  const recent = warnings.filter((one) => one.ago_s < 60).sort((a, b) => a.ago_s - b.ago_s);
+  const of = (trouble) => banners.filter((one) => one.trouble === trouble).map((one) => [one.text, trouble]);
+  return [
+    [state.notice, false], ...of(true), [oldWords(), true], ...recent.map((one) => [inWords(one), true]), ...of(false),
+    [ended && !state.notice && "The run has ended. The last images remain.", false],
+  ].filter(([words]) => words);
+}
+
+function banner([, trouble], knobs) {
+  const cures = knobs.map((knob) => element("button", {
+    type: "button", textContent: "Tuning: " + knob.label, onclick: () => { openTuning(); focusKnob(knob); },
+  }));
+  return element("p", { className: trouble ? "trouble" : "" }, element("span"), ...cures);
+}
+
+function openTuning() {
+  if (state.panel !== "tuning") $("tune").click();
+}
+
+let bannersShown = "";
+let told = [];
 function showBanners() {
-  const lines = [[state.notice, false], [oldWords(), true]];
-  if (state.status) {
-    lines.push(...state.status.banners.map((one) => [one.text, one.trouble]));
-    lines.push(...state.status.warnings.filter((one) => one.ago_s < 60).map((one) => [inWords(one), true]));
-    if (state.status.ended && !state.notice) lines.push(["The run has ended. The last images remain.", false]);
-  }
-  const banners = lines.filter(([words]) => words)
-    .map(([textContent, trouble]) => element("p", { textContent, className: trouble ? "trouble" : "" }));
-  // Screen readers read what changes.
-  const made = element("div", {}, ...banners);
-  if (made.innerHTML !== $("banners").innerHTML) $("banners").replaceChildren(...banners);
+  const lines = messages();
+  const cures = lines.map(([words]) => knobsIn(words));
+  // The rows stay while their buttons do, so that a button keeps the focus.
+  const shape = JSON.stringify(lines.map(([, trouble], i) => [trouble, cures[i].map((knob) => knob.label)]));
+  if (shape !== bannersShown) $("banners").replaceChildren(...lines.map((line, i) => banner(line, cures[i])));
+  bannersShown = shape;
+  lines.forEach(([words], i) => text($("banners").children[i].firstChild, words));
+  const troubles = lines.filter(([, trouble]) => trouble).length;
+  const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+  text($("count"), troubles ? count(troubles, "warning") : count(lines.length, "message"));
+  text($("worst"), lines[0]?.[0] ?? "");
+  $("alerts").classList.toggle("trouble", troubles);
+  show($("alerts"), lines.length);
+  show($("banners"), lines.length && $("alerts").getAttribute("aria-expanded") === "true");
+  // Screen readers read new ones, and no numbers that change.
+  const now = lines.map(([words]) => words.replace(/[\d.]+/g, ""));
+  const news = lines.filter((_, i) => !told.includes(now[i]));
+  if (news.length) text($("news"), news.map(([words]) => words).join("\n"));
+  told = now;
+}
+
+export function toggleBanners() {
+  $("alerts").setAttribute("aria-expanded", String($("banners").hidden));
+  showBanners();
 }
 
 // The rows stay while the viewers do, so that a button keeps the focus.
@@ -99,6 +140,7 @@ export function showFacts() {
     ["Lost", [
       s.unpaired[0] + s.unpaired[1] > 0 && count(s.unpaired[0], "left and") + " " + count(s.unpaired[1], "right frames without a partner"),
       s.dropped > 0 && count(s.dropped, "pairs dropped, matcher too slow"),
+      s.late > 0 && count(s.late, "pairs behind the pace, matcher too slow"),
       ...s.outputs.map((o) => (o.dropped || o.failed) && o.name + ": " + count(o.dropped, "dropped") + (o.failed ? ", failed" : "")),
     ].filter(Boolean)],
     ...s.outputs.map((o) => ["Output", o.name + ": " + count(o.frames, "frames"), o.failed]),

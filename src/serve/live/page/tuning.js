@@ -1,5 +1,5 @@
 // The panel with the knobs.
-import { $, allowed, element, press, send, state, text } from "./state.js";
+import { $, allowed, element, mayChange, press, send, state, text } from "./state.js";
 
 let knobs = [];
 let rows = [];
@@ -99,14 +99,24 @@ export function resetAll() {
 
 function buildKnobs() {
   rows = [];
-  const groups = new Map();
-  knobs.forEach((knob, i) => {
-    if (!groups.has(knob.group)) {
-      groups.set(knob.group, element("fieldset", {}, element("legend", { textContent: knob.group })));
-    }
-    groups.get(knob.group).append(buildKnob(knob, "knob-" + i));
-  });
-  $("knobs").replaceChildren(...groups.values());
+  const built = knobs.map((knob, i) => buildKnob(knob, "knob-" + i));
+  const headings = [...new Set(knobs.map((knob) => knob.group))];
+  $("knobs").replaceChildren(...headings.map((heading) => {
+    const [usual, rare] = [false, true].map((isRare) => built.filter((_, i) => knobs[i].group === heading && knobs[i].rare === isRare));
+    const group = element("fieldset", {}, element("legend", { textContent: heading }), ...usual);
+    if (rare.length) group.append(fold(heading, rare));
+    return group;
+  }));
+}
+
+// Headings whose rare knobs are shown.
+const unfolded = new Set();
+
+function fold(heading, rare) {
+  const title = element("summary", { textContent: `${rare.length} more` });
+  const details = element("details", { open: unfolded.has(heading) }, title, ...rare);
+  details.ontoggle = () => unfolded[details.open ? "add" : "delete"](heading);
+  return details;
 }
 
 function buildKnob(knob, id) {
@@ -115,6 +125,7 @@ function buildKnob(knob, id) {
   if (disabled) title += "\n\nCannot change in this run: " + knob.locked + ".";
   const set = element("div", { className: "set" });
   const row = element("div", { className: "knob", title }, element("label", { htmlFor: id, textContent: knob.label }), set);
+  if (knob.below) row.firstChild.append(element("small", { textContent: knob.below }));
   row.dataset.name = nameOf(knob);
   if (disabled) row.append(element("p", { className: "reason", id: id + "-why", textContent: "fixed: " + knob.locked }));
   const control = (tag, properties, name) => {
@@ -166,6 +177,21 @@ function buildKnob(knob, id) {
     });
   }
   return row;
+}
+
+// Returns the knobs that a message names by their flags or keys.
+export function knobsIn(message) {
+  const names = message.match(/--[\w-]+|\[\w+\] \w+|\w+\.\w+/g) || [];
+  const isNamed = (knob) => [knob.flag, nameOf(knob), `[${knob.section}] ${knob.key}`].some((name) => names.includes(name));
+  return mayChange() ? knobs.filter((knob) => !knob.locked && isNamed(knob)) : [];
+}
+
+export function focusKnob(knob) {
+  const row = document.querySelector(`.knob[data-name="${nameOf(knob)}"]`);
+  const fold = row.closest("details");
+  if (fold) fold.open = true;
+  row.scrollIntoView({ block: "center" });
+  row.querySelector("select, input").focus();
 }
 
 export function nextColours() {
