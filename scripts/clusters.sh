@@ -6,7 +6,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
-stereod=$(realpath "${STEREOD_TEST_PROGRAM:-${CARGO_TARGET_DIR:-target}/debug/stereod}")
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+stereod=$(realpath "${STEREOD_TEST_PROGRAM:-$target/debug/stereod}")
 checks=${*:-shards kills full parallel slurm ray kubernetes}
 pairs=${PAIRS:-2000}
 work=$(mktemp -d "${TMPDIR:-/tmp}/stereod-clusters.XXXXXX")
@@ -143,7 +144,7 @@ CONF
 }
 
 python() {
-    tools=$root/${CARGO_TARGET_DIR:-target}/cluster-tools
+    tools=$target/cluster-tools
     [ -x "$tools/bin/python" ] || "$("$root/scripts/python.sh" venv ensurepip)" -m venv "$tools"
     "$tools/bin/python" -c "import $1" 2>/dev/null || "$tools/bin/pip" install -q "$2"
 }

@@ -67,7 +67,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.abspath(__file__))
-    parser.add_argument("--stereod", default=os.path.join(here, "..", "target", "release", "stereod"),
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(here, "..", "target"))
+    parser.add_argument("--stereod", default=os.path.join(target, "release", "stereod"),
                         help="the program (default: target/release/stereod)")
     parser.add_argument("--width", type=int, default=420, help="of each image (default: 420)")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help=".jpg or .png")

@@ -8,6 +8,7 @@ Needs numpy, OpenCV (cv2) and gst-launch-1.0. Prints tables in Markdown."""
 import argparse
 import glob
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -262,7 +263,8 @@ def stars(stereod, peaks, blobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stereod", default="target/release/stereod", help="the program")
+    target = os.environ.get("CARGO_TARGET_DIR", "target")
+    parser.add_argument("--stereod", default=f"{target}/release/stereod", help="the program")
     parser.add_argument("--shifts", nargs="+", metavar="PICTURE", help="pictures that are shifted")
     parser.add_argument("--flicker", nargs=2, metavar=("LEFT", "RIGHT"), help="a rectified pair that stands still")
     parser.add_argument("--seconds", nargs=2, metavar=("LEFT", "RIGHT"), help="rectified videos of a rig that stands still")

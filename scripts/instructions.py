@@ -21,7 +21,7 @@ SHORTEST = 40  # instructions of a loop to be listed
 
 
 def compile_for(sm, folder):
-    nvrtc = ROOT / "target/nvrtc/nvidia/cu13/lib"
+    nvrtc = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "nvrtc/nvidia/cu13/lib"
     path = os.pathsep.join(filter(None, [str(nvrtc), os.environ.get("LD_LIBRARY_PATH")]))
     test = "cargo test --locked -p stereod-core --test kernels -- --ignored code_of_the_kernels"
     environment = {**os.environ, "LD_LIBRARY_PATH": path, "STEREOD_CODE": folder, "SM": sm}

@@ -16,7 +16,8 @@ stereod-dbgsym_*.ddeb (debug symbols).
 END
 }
 
-try=no architecture=$(dpkg --print-architecture) built=target/release
+target=${CARGO_TARGET_DIR:-target}
+try=no architecture=$(dpkg --print-architecture) built=$target/release
 for argument in "$@"; do
     case $argument in
         --try) try=yes ;;
@@ -29,14 +30,14 @@ done
 scripts/setup.sh
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
-deb=(cargo deb --locked --no-build --dbgsym --output target/debian/)
+deb=(cargo deb --locked --no-build --dbgsym --output "$target/debian/")
 emulator=()
 if [[ $architecture == "$(dpkg --print-architecture)" ]]; then
     cargo build --release --locked --features ros2
 else
     scripts/arm64.sh --build
-    built=target/aarch64-unknown-linux-gnu/release
-    other=target/arm64/root
+    built=$target/aarch64-unknown-linux-gnu/release
+    other=$target/arm64/root
     emulator=(qemu-aarch64-static -L "$other")
     # Dependencies are looked up in the other Debian's libraries and packages, which replace this machine's in
     # a mount namespace.
@@ -49,6 +50,7 @@ else
         exec "$@"' - "$other" env STRIP_aarch64-linux-gnu=aarch64-linux-gnu-strip \
         OBJCOPY_aarch64-linux-gnu=aarch64-linux-gnu-objcopy "${deb[@]}" --target aarch64-unknown-linux-gnu)
 fi
+# In the checkout wherever Cargo builds, because Cargo.toml names it.
 made=target/package
 rm -rf "$made"
 mkdir -p "$made/man"
@@ -58,13 +60,13 @@ stereod=("${emulator[@]}" "$built/stereod")
 "${stereod[@]}" completions zsh >"$made/_stereod"
 "${stereod[@]}" completions fish >"$made/stereod.fish"
 "$(scripts/python.sh json)" scripts/licences.py --features ros2 >"$made/licences.txt"
-rm -f target/debian/stereod{,-dbgsym}_*_"$architecture".*deb
+rm -f "$target"/debian/stereod{,-dbgsym}_*_"$architecture".*deb
 "${deb[@]}"
-package=$(echo target/debian/stereod_*_"$architecture".deb)
+package=$(echo "$target"/debian/stereod_*_"$architecture".deb)
 # cargo-deb only warns where it does not find the libraries' packages; and a program that took what is private in
 # the C library would be bound to its one version.
 depends=$(dpkg-deb --field "$package" Depends)
-if [[ $depends != *libgstreamer1.0-0* || $depends == *'libc6 (<<'* ]]; then
+if [[ $depends != *libc6* || $depends == *'libc6 (<<'* ]]; then
     echo "package: the dependencies of $package are wrong: $depends" >&2
     exit 1
 fi

@@ -11,9 +11,10 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
 
   source    the source as a tarball
   crates    the five crates, as `scripts/crates.sh publish` uploads them
-  sbom      a bill of materials in CycloneDX's format (that of the wheel is in the wheel)
+  sbom      a bill of materials in CycloneDX's format (those of the wheels are in the wheels)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel
+  program   the program with its own GStreamer as a wheel, for this processor only (root)
   check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
             the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
@@ -31,13 +32,13 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --arm64) arm64=yes ;;
         --sign) key=${2:?KEY is missing}; shift ;;
-        source | crates | sbom | package | wheel | check | sums) parts+=("$1") ;;
+        source | crates | sbom | package | wheel | program | check | sums) parts+=("$1") ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-if [[ ${#parts[@]} -eq 0 ]]; then parts=(source crates sbom package wheel check); fi
+if [[ ${#parts[@]} -eq 0 ]]; then parts=(source crates sbom package wheel program check); fi
 
 say() { echo "release: $*"; }
 fail() { echo "release: $*" >&2; exit 1; }
@@ -46,8 +47,8 @@ fail() { echo "release: $*" >&2; exit 1; }
 [[ -z $(git status --porcelain) ]] || fail "there are changes that are not committed (git status)"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 commit=$(git rev-parse HEAD)
-out=target/release-$version
 made=${CARGO_TARGET_DIR:-target}
+out=$made/release-$version
 # Files of different commits never lie side by side.
 if [[ $(cat "$out/COMMIT" 2>/dev/null) != "$commit" ]]; then rm -rf "$out"; fi
 mkdir -p "$out"
@@ -101,7 +102,7 @@ build_sbom() {
 build_package() { # ARCHITECTURE [--arm64]
     local folder=stereod-$version-linux-$1
     scripts/package.sh "${@:2}"
-    cp "target/debian/stereod_${version}_$1.deb" "target/debian/stereod-dbgsym_${version}_$1.ddeb" "$out"
+    cp "$made/debian/stereod_${version}_$1.deb" "$made/debian/stereod-dbgsym_${version}_$1.ddeb" "$out"
     dpkg-deb --extract "$out/stereod_${version}_$1.deb" "$scratch/package-$1"
     mv "$scratch/package-$1/usr" "$scratch/$folder"
     install --mode=644 LICENSE-* "$scratch/$folder/share/doc/stereod"
@@ -112,6 +113,11 @@ build_wheel() {
     rm -rf "$made/wheels"
     scripts/wheel.sh "$@"
     cp "$made"/wheels/*.whl "$out"
+}
+
+build_program() {
+    scripts/program_wheel.sh
+    cp "$made"/wheels/stereod_program-*.whl "$out"
 }
 
 check() {
@@ -128,6 +134,8 @@ check() {
     if compgen -G "$out/*.whl" >/dev/null; then
         "$made/python-tools/bin/pip" install --quiet --disable-pip-version-check twine
         "$made/python-tools/bin/twine" check --strict "$out"/*.whl
+        # The most that PyPI takes.
+        [[ -z $(find "$out" -name '*.whl' -size +100M) ]] || fail "a wheel is larger than 100 MB"
     fi
 }
 
@@ -146,6 +154,7 @@ for part in "${parts[@]}"; do
             if [[ $arm64 == yes ]]; then processors+=(aarch64); fi
             build_wheel "${processors[@]/%/-unknown-linux-gnu}"
             ;;
+        program) build_program ;;
         check) check ;;
         sums) ;;
     esac

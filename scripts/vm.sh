@@ -6,7 +6,7 @@ prepare_machine() { # GUEST_SCRIPT: sets $python, and $share, the folder that th
     share=$(mktemp -d)
     trap 'rm -rf "$share"' EXIT
     mkdir "$share/out"
-    strip -o "$share/stereod" "${BIN:-target/debug/stereod}"
+    strip -o "$share/stereod" "${BIN:-${CARGO_TARGET_DIR:-target}/debug/stereod}"
     cp "$1" "$share/guest.sh"
     cp scripts/vm_guest.sh "$share/"
     ended=0

@@ -33,6 +33,7 @@ if [[ ${1:-} != --test ]]; then
     mkdir -p target/licences
     "$(scripts/python.sh json)" scripts/licences.py --package stereod-python >target/licences/crates.txt
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
+    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
     made=$(mktemp -d)
     trap 'rm -rf "$made"' EXIT
     for triple in "$@"; do
@@ -44,6 +45,8 @@ if [[ ${1:-} != --test ]]; then
     for wheel in "$made"/*.whl; do
         "$tools/bin/wheel" unpack --dest "$made" "$wheel"
         sed -i "s|$PWD|/usr/src/stereod|g" "$made"/stereod-*/*.dist-info/sboms/*.json
+        # The page of the package has no other documents beside it; docs.rs shows those of this version.
+        sed -i "s#](\([a-z0-9_]*\.md\)#](https://docs.rs/crate/stereod/$version/source/docs/\1#g" "$made"/stereod-*/*.dist-info/METADATA
         "$tools/bin/wheel" pack --dest-dir "$target/wheels" "$made"/stereod-*/
         rm -rf "$made"/stereod-*/
     done

@@ -1,5 +1,23 @@
 //! The `stereod` command.
 
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "linked")
+))]
+mod late;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "linked")
+)))]
+mod late {
+    /// The libraries are linked.
+    pub fn load() -> Result<(), String> {
+        Ok(())
+    }
+}
+
 fn main() -> std::process::ExitCode {
-    stereod::program()
+    stereod::program(late::load)
 }

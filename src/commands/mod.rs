@@ -28,7 +28,7 @@ use crate::run::{self, Error, TICK, heed, inputs, layers, load, print, progress_
 use crate::telemetry::stderr;
 use stereod_core::redact::redact;
 use stereod_core::thread;
-use stereod_io::source;
+use stereod_io::gst;
 use stereod_io::text;
 
 /// Commands that this program was built without, and their features.
@@ -42,11 +42,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Exit status after a panic, as Rust has it.
 const PANICKED: u8 = 101;
 
-/// Runs the command line, reports errors, and returns the exit status.
-pub fn program() -> ExitCode {
+/// Runs the command line, reports errors, and returns the exit status. GStreamer is loaded by `load` when it is needed.
+pub fn program(load: gst::Load) -> ExitCode {
     stderr::tell_panics();
     signals::outlive_file_limit();
-    source::gst::hear_glib();
+    gst::load_by(load);
     let cli = match Cli::try_parse().map_err(cli::with_tip) {
         Ok(cli) => cli,
         Err(mut error) => {

@@ -7,9 +7,11 @@ pub mod clock;
 pub mod container;
 pub mod control;
 pub mod ebml;
+pub mod gst;
 pub mod labels;
 pub mod pattern;
 pub mod playback;
+mod plugins;
 #[cfg(feature = "ros2")]
 pub mod ros2 {
     //! A ROS 2 graph, without ROS: membership, and topics as a recording that is being made.

@@ -2,6 +2,12 @@
 
 mod bench;
 mod cores;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "linked")
+))]
+mod gstreamer;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

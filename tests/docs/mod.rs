@@ -7,7 +7,7 @@ mod inputs;
 mod names;
 mod shell;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -42,7 +42,7 @@ const SHOWN: [(&str, &str, &str); 22] = [
     ("docs/obstacles.md", "import json", "waits for datagrams; tests/run/obstacles.rs"),
     ("docs/obstacles.md", "[[zone]]", "zones; src/obstacles/zones.rs reads such files"),
     ("docs/outputs.md", "WARN recording", "messages"),
-    ("docs/python.md", "scripts/wheel.sh", "installs wheels; scripts/test.sh does that"),
+    ("docs/python.md", "pip install", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),
     ("docs/recordings.md", "stereod run both.mcap", "tests/run/recordings.rs writes such a topic"),
     ("docs/remote.md", "location", "settings of nginx; tests/browser runs it"),
@@ -473,6 +473,49 @@ fn files_in_the_prose_exist() {
         }
     }
     assert_none(&wrong);
+}
+
+/// Returns the files that the Debian package installs: their paths there, and here.
+fn installed() -> BTreeMap<PathBuf, PathBuf> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let mut files = BTreeMap::new();
+    for asset in assets {
+        let [from, to] = [0, 1].map(|part| asset[part].as_str().unwrap());
+        for file in glob::glob(root().join(from).to_str().unwrap()).unwrap().flatten() {
+            let name = if to.ends_with('/') { file.file_name() } else { None };
+            files.insert(name.map_or(to.into(), |name| Path::new(to).join(name)), file);
+        }
+    }
+    files
+}
+
+/// Links between documents work in the Debian package, too.
+#[test]
+fn what_installed_documents_link_to_is_installed() {
+    let (files, mut links, mut dead) = (installed(), 0, Vec::new());
+    for (name, file) in files.iter().filter(|(name, _)| name.extension() == Some("md".as_ref())) {
+        let prose = blocks::split(&fs::read_to_string(file).unwrap()).1;
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if link.is_empty() || link.contains("://") {
+                continue;
+            }
+            let mut target = name.parent().unwrap().to_path_buf();
+            for part in Path::new(link) {
+                match part == ".." {
+                    true => drop(target.pop()),
+                    false => target.push(part),
+                }
+            }
+            links += 1;
+            if !files.contains_key(&target) {
+                dead.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(links > 100, "{links}");
+    assert_none(&dead);
 }
 
 /// The examples in the package's configuration are valid settings.

@@ -10,6 +10,8 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 use gstreamer_app::AppSrc;
 
+use crate::gst::start;
+use crate::plugins::install;
 use stereod_core::pool::Pooled;
 use stereod_core::reading::require_spare_files;
 use stereod_core::thread::{self, locked};
@@ -41,15 +43,16 @@ pub(super) fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES.iter().find(|(_, elements)| has(elements)).map(|(package, _)| *package)
 }
 
+/// Checks that these elements are there; of "one|other" either will do.
 pub(super) fn require(elements: &[&str], purpose: &str) -> Result<()> {
     require_spare_files().with_context(|| format!("{purpose} cannot be set up"))?;
-    gst::init().context("GStreamer does not start")?;
-    for &element in elements {
-        if gst::ElementFactory::find(element).is_none() {
-            let package = package_of(element).unwrap_or("its plug-in");
+    start()?;
+    for element in elements {
+        if element.split('|').all(|name| gst::ElementFactory::find(name).is_none()) {
+            let element = element.split('|').next().unwrap_or_default();
+            let cure = install(package_of(element).unwrap_or("its plug-in"));
             bail!(
-                "{purpose} needs the GStreamer element {element}, which is not installed: install \
-                 {package} (`gst-inspect-1.0 {element}` shows whether it is there)"
+                "{purpose} needs the GStreamer element {element}, which is not installed: {cure}"
             );
         }
     }

@@ -104,7 +104,8 @@ impl<T: Sample> Lossless<T> {
         let path = place.path().to_path_buf();
         check_recording_name(&path)?;
         ensure!(width > 0 && height > 0, "a recording has at least one pixel");
-        require(&["appsrc", "avenc_ffv1", "appsink"], "recording")?;
+        let purpose = "recording to .mkv, unlike to .mcap,";
+        require(&["appsrc", "avenc_ffv1", "appsink"], purpose)?;
 
         let fraction = fraction(rate);
         let duration = frame_duration(fraction);

@@ -105,7 +105,8 @@ impl Preview {
     ) -> Result<Self> {
         let place = place.into();
         let size = checked_size(place.path(), stream, view)?;
-        require(&["appsrc", "videoconvert", "x264enc", "mp4mux", "fdsink"], "a preview")?;
+        let needed = ["appsrc", "videoconvert", "x264enc|openh264enc", "mp4mux", "fdsink"];
+        require(&needed, "a preview")?;
         let taken_name = match place.segments()? {
             Some(mut segments) => Some(TakenName(segments.open(SystemTime::now())?.1)),
             None => None,
@@ -123,8 +124,7 @@ impl Preview {
         let caps = raw_caps("RGBx", (pad_side(size.0), pad_side(size.1)), rate)?
             .field("colorimetry", "sRGB")
             .build();
-        let elements = elements(&file, stream.rate, quality)?;
-        let muxer = elements[5].clone();
+        let (muxer, elements) = elements(&file, stream.rate, quality)?;
         let elements: Vec<&gst::Element> = elements.iter().collect();
         let (file, progress) = (Arc::new(Mutex::new(file)), Arc::new(FeedState::default()));
         let writer = elements.last().and_then(|element| element.static_pad("sink"));
@@ -260,7 +260,12 @@ fn name_with_first_fragment(
     });
 }
 
-fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Element; 7]> {
+/// Returns the muxer, and all elements in their order.
+fn elements(
+    file: &NewFile,
+    rate: Option<f64>,
+    quality: u32,
+) -> Result<(gst::Element, Vec<gst::Element>)> {
     let make = gst::ElementFactory::make;
     let filter = |caps: gst::Caps| make("capsfilter").property("caps", caps).build();
     // Players support only 4:2:0; BT.709 is stated in the stream, so that they need not guess.
@@ -273,13 +278,22 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
     // seconds. Without B-frames the first frame is at 0 without an edit list, which some players
     // ignore, and irregular times survive.
     let interval = rate.filter(|rate| (1.0..=1000.0).contains(rate)).unwrap_or(30.0) * 2.0;
-    let encoder = make("x264enc")
-        .property_from_str("pass", "qual")
-        .property("quantizer", quality)
-        .property_from_str("speed-preset", "veryfast")
-        .property("key-int-max", interval as u32)
-        .property("bframes", 0u32)
-        .build()?;
+    let encoders = if gst::ElementFactory::find("x264enc").is_some() {
+        let encoder = make("x264enc")
+            .property_from_str("pass", "qual")
+            .property("quantizer", quality)
+            .property_from_str("speed-preset", "veryfast")
+            .property("key-int-max", interval as u32)
+            .property("bframes", 0u32);
+        vec![encoder.build()?, filter(profile)?]
+    } else {
+        // It is not under the GPL, and takes 0 for "any".
+        let quantizer = quality.max(1);
+        let encoder = make("openh264enc").property("qp-min", quantizer);
+        let encoder = encoder.property("qp-max", quantizer).property("gop-size", interval as u32);
+        // Its byte stream becomes packets.
+        vec![encoder.build()?, filter(profile)?, make("h264parse").build()?]
+    };
     let muxer = make("mp4mux")
         .property("fragment-duration", 1000u32)
         .property_from_str("fragment-mode", "first-moov-then-finalise")
@@ -292,7 +306,10 @@ fn elements(file: &NewFile, rate: Option<f64>, quality: u32) -> Result<[gst::Ele
     let converter = make("videoconvert").property("n-threads", 4u32).build()?;
     let queue = make("queue").property("max-size-buffers", 2u32).property("max-size-bytes", 0u32);
     let queue = queue.property("max-size-time", 0u64).build()?;
-    Ok([converter, filter(planar)?, queue, encoder, filter(profile)?, muxer, file])
+    let mut elements = vec![converter, filter(planar)?, queue];
+    elements.extend(encoders);
+    elements.extend([muxer.clone(), file]);
+    Ok((muxer, elements))
 }
 
 /// Largest file in bytes that is copied for it.

@@ -11,6 +11,8 @@ use super::feed::{Feed, FeedState, Flow, package_of, require};
 use super::tags;
 use super::times::{Clock, fraction, raw_caps};
 use super::view::{Painter, VideoView};
+use crate::gst::start;
+use crate::plugins::install;
 use crate::sink::colouring::LiveColouring;
 use crate::sink::{Losses, Sink, StreamInfo};
 use stereod_core::frame::Matched;
@@ -194,7 +196,7 @@ impl Sink for StreamSink {
 }
 
 pub fn check_fragment(text: &str) -> Result<String, FragmentError> {
-    gst::init().map_err(|error| FragmentError::Missing(format!("GStreamer: {error}")))?;
+    start().map_err(|error| FragmentError::Missing(format!("{error:#}")))?;
     parse(text).map(|fragment| name_of(&fragment))
 }
 
@@ -215,7 +217,7 @@ fn parse(text: &str) -> Result<gst::Bin, FragmentError> {
             // GStreamer says: no element "srtsink".
             let element = message.split('"').nth(1).unwrap_or_default();
             let cure = match package_of(element) {
-                Some(package) => format!("install {package}"),
+                Some(package) => install(package),
                 None => format!(
                     "check its name, or install its plug-in (`gst-inspect-1.0 {element}` shows \
                      whether it is there)"

@@ -4,6 +4,7 @@ use gstreamer as gst;
 use gstreamer::prelude::*;
 
 use super::checks::server;
+use crate::plugins::install;
 
 /// Returns the message and the useful part of its debug text, or what the server answered.
 pub(super) fn error_text(message: &gst::message::Error) -> String {
@@ -84,18 +85,18 @@ pub(super) fn missing_plugin(message: &gst::message::Element) -> Option<String> 
         _ => "gstreamer1.0-plugins-good",
     };
     let what = what.or(media.map(str::to_owned)).unwrap_or_else(|| "what it needs".to_owned());
-    Some(format!("GStreamer has no {what}; install {package}"))
+    Some(format!("GStreamer has no {what}; {}", install(package)))
 }
 
 /// Returns the error for an address of an unknown protocol, with the fix.
 fn no_source(protocol: &str) -> String {
     let cure = match protocol {
-        "tcp" => "give the element: \"tcpclientsrc host=HOST port=PORT ! decodebin\"",
+        "tcp" => "give the element: \"tcpclientsrc host=HOST port=PORT ! decodebin\"".to_owned(),
         "http" | "https" | "rtsp" | "rtsps" | "rtspt" | "rtspu" | "udp" => {
-            "install gstreamer1.0-plugins-good"
+            install("gstreamer1.0-plugins-good")
         }
-        "srt" | "rtmp" | "rtmps" | "rist" | "rtp" => "install gstreamer1.0-plugins-bad",
-        _ => "check its beginning; docs/cameras.md has the text for each kind of camera",
+        "srt" | "rtmp" | "rtmps" | "rist" | "rtp" => install("gstreamer1.0-plugins-bad"),
+        _ => "check its beginning; docs/cameras.md has the text for each kind of camera".to_owned(),
     };
     format!("GStreamer reads no addresses {protocol}://; {cure}")
 }

@@ -19,11 +19,10 @@ mod units;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use gstreamer as gst;
-use gstreamer::glib;
 
 use super::Source;
 use super::spec::{SourceSpec, StreamSpec};
+use crate::gst::start;
 pub use inputs::found::{FoundCamera, find_cameras};
 pub use options::{GstOptions, Keep, Live, Offset, Reconnect};
 pub use plane::{ViewLayout, Views};
@@ -85,25 +84,11 @@ fn open_streams(spec: &SourceSpec, options: &GstOptions) -> anyhow::Result<Box<d
     }
 }
 
-/// Redirects the log of GLib's libraries to the level "debug". Called once in a process.
-pub fn hear_glib() {
-    glib::log_set_default_handler(|domain, level, text| {
-        let domain = domain.unwrap_or("GLib");
-        match level {
-            // GLib aborts the process after this.
-            glib::LogLevel::Error => eprintln!("{domain}: {text}"),
-            _ => tracing::debug!("{domain}: {text}"),
-        }
-    });
-}
-
 /// Initialises GStreamer, and checks that a pipeline can be started.
 pub fn initialise() -> anyhow::Result<()> {
     require_spare_files()?;
     thread::require_spare(thread::OF_SOURCE)?;
-    gst::init().context(
-        "GStreamer does not start; is it installed? (libgstreamer1.0-0, gstreamer1.0-plugins-base)",
-    )?;
+    start()?;
     inputs::multipart::register();
     Ok(())
 }

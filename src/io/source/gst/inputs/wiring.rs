@@ -13,6 +13,7 @@ use super::input::{Camera, Input};
 use super::interleaved;
 use super::stills;
 use crate::labels::Timing;
+use crate::plugins::install;
 use crate::source::gst::appsink::Shared;
 use crate::source::gst::checks::reach::{self, Reach};
 use crate::source::gst::options::GstOptions;
@@ -90,8 +91,8 @@ fn load_network() {
 pub(in crate::source::gst) fn element(name: &str) -> anyhow::Result<gst::Element> {
     gst::ElementFactory::make(name).build().map_err(|_| {
         anyhow!(
-            "GStreamer has no element {name}; install gstreamer1.0-plugins-base and \
-             gstreamer1.0-plugins-good"
+            "GStreamer has no element {name}; {}",
+            install("gstreamer1.0-plugins-base and gstreamer1.0-plugins-good")
         )
     })
 }
