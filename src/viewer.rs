@@ -222,9 +222,8 @@ impl Recorder {
             return Err(format!("{name:?} is no name for a recording: {why}"));
         }
         // A pipe or a device has no other name.
-        let kept = (self.files)(None);
         let named = (self.files)(Some(name));
-        if let Some(file) = named.iter().find(|file| !kept.contains(file) && file.exists()) {
+        if let Some(file) = named.iter().find(|file| file.is_file() || file.is_dir()) {
             return Err(format!("{} is there already; give another name", file.display()));
         }
         match self.recordings.start(Some(name)) {

@@ -236,6 +236,6 @@ fn pairs_that_cannot_be_evaluated_are_named_and_the_others_are_evaluated() {
 
     let (status, stdout, stderr) = data.evaluate(&["set/7-json"]);
     assert_eq!(status, 1);
-    assert!(stdout.contains("\n0 of 1 pairs.\n"), "{stdout}");
+    assert!(stdout.contains("0 of 1 pairs.\n"), "{stdout}");
     assert!(stderr.contains("1 of 1 pairs could not be evaluated"), "{stderr}");
 }

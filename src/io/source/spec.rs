@@ -12,6 +12,7 @@ use gstreamer::glib;
 
 use super::recording::{GRAPH, is_graph, is_recording};
 use super::{launch_line, misnamed, pictures, v4l2};
+use crate::gst::start;
 use stereod_core::files::extension;
 use stereod_core::picture::still;
 use stereod_core::redact::{redact, remember, string_at};
@@ -354,10 +355,11 @@ fn files_of_uri(uri: &str) -> Vec<PathBuf> {
     })
 }
 
-/// Returns the file of a `file:` URI in any spelling.
+/// Returns the file of a `file:` URI in any spelling. Without GStreamer nothing can read it.
 fn file_of_uri(text: &str) -> Option<PathBuf> {
     let scheme = text.get(..6).filter(|start| start.eq_ignore_ascii_case("file:/"))?;
     let uri = format!("file:/{}", &text[scheme.len()..]);
+    start().ok()?;
     glib::filename_from_uri(&uri).ok().map(|(path, _)| path)
 }
 

@@ -137,8 +137,10 @@ fn journal(path: &Path) -> Option<String> {
 
 /// Opens a database without a lock and without its journals.
 fn in_place(path: &Path) -> Result<Connection> {
-    let uri = gstreamer::glib::filename_to_uri(path.canonicalize()?, None)?;
-    let uri = format!("{uri}?mode=ro&immutable=1");
+    let path = path.canonicalize()?;
+    let escaped: String =
+        path.as_os_str().as_encoded_bytes().iter().map(|byte| format!("%{byte:02x}")).collect();
+    let uri = format!("file:{escaped}?mode=ro&immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     Ok(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
