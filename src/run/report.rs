@@ -11,7 +11,9 @@ use crate::settings::Stats;
 use statistics::Statistics;
 pub use statistics::schema;
 use stereod_core::files::new_file::NewFile;
-pub use watch::{WAITS, Watch};
+#[cfg(feature = "serve")]
+pub use watch::WAITS;
+pub use watch::Watch;
 
 /// Prints the statistics for people, or writes them for programs if asked for.
 pub fn report(handles: &Handles, outcome: &Outcome, file: Option<NewFile>) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
+pub use options::{CameraDesk, Timing, View, WindowOptions};
 
 use crate::status::RunStatus;
 use crate::viewer::{Tuned, Viewer};

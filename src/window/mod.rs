@@ -52,7 +52,7 @@ pub use guided::{GuidedKeys, GuidedRemote, GuidedState, GuidedView};
 pub use help::Sheet;
 pub use histogram::Histogram;
 pub use offscreen::Offscreen;
-pub use options::{CameraDesk, Span, Timing, View, WindowOptions};
+pub use options::{CameraDesk, Timing, View, WindowOptions};
 pub use orbit::Orbit;
 pub use overlay::{Bar, Hover, Legend, OverlayContent, Ruler};
 #[cfg(test)]

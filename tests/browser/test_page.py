@@ -1408,7 +1408,7 @@ def test_the_keyboard_alone_reaches_everything(program, open_page):
     page.keyboard.press("t")
     page.evaluate("document.activeElement.blur()")
     wanted = set(page.evaluate("""[...document.querySelectorAll("button, input, select, a[href], canvas[tabindex]")]
-        .filter((e) => !e.disabled && e.getClientRects().length && (e.type !== "radio" || e.checked))
+        .filter((e) => !e.disabled && e.checkVisibility() && e.getClientRects().length && (e.type !== "radio" || e.checked))
         .map((e, i) => e.dataset.tab = String(i))"""))
     reached = set()
     for _ in range(len(wanted) + 5):

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use gstreamer::glib::{DateTime, TimeZone};
+use toml::value::Datetime;
 
 use super::choice;
 use super::interface::{Encoding, Lost, Message, Reader, Topic, check_length};
@@ -311,15 +311,23 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Returns the nanoseconds since 1970 of a time such as `2011-09-26 13:02:25.951199337`.
+/// Returns the nanoseconds since 1970 of a time such as `2011-09-26 13:02:25.951199337`, as TOML has them, too.
 fn date_ns(text: &str) -> Option<u64> {
-    let (text, part) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
-    if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+    let Datetime { date: Some(date), time: Some(time), offset: None } = text.trim().parse().ok()?
+    else {
         return None;
-    }
-    let date = DateTime::from_iso8601(&text.replacen(' ', "T", 1), Some(&TimeZone::utc())).ok()?;
-    let part = if part.len() > 9 { None } else { format!("{part:0<9}").parse::<u64>().ok() };
-    u64::try_from(date.to_unix()).ok()?.checked_mul(1_000_000_000)?.checked_add(part?)
+    };
+    // Years begin in March, so that leap days are last.
+    let [year, month] = match (u64::from(date.year), u64::from(date.month)) {
+        (year, 1..=2) => [year.checked_sub(1)?, u64::from(date.month) + 9],
+        (year, month) => [year, month - 3],
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5;
+    let days = (days + u64::from(date.day)).checked_sub(719_469)?;
+    let [hour, minute, second] =
+        [Some(time.hour), Some(time.minute), time.second].map(|part| part.map_or(0, u64::from));
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    seconds.checked_mul(1_000_000_000)?.checked_add(time.nanosecond.map_or(0, u64::from))
 }
 
 impl Reader for Folder {
