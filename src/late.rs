@@ -96,7 +96,7 @@ pub fn load() -> Result<(), String> {
 functions! {
     _gst_debug_category_new g_async_initable_get_type g_atomic_int_get g_closure_add_finalize_notifier
     g_closure_new_simple g_closure_ref g_closure_set_meta_marshal g_closure_sink g_closure_unref
-    g_enum_get_value_by_nick g_error_free
+    g_date_time_unref g_enum_get_value_by_nick g_error_free
     g_error_new_literal g_filename_from_uri g_free g_initable_get_type g_initially_unowned_get_type
     g_list_copy_deep g_list_free_1 g_list_free_full g_log g_log_set_default_handler g_malloc g_mutex_lock
     g_mutex_unlock g_object_class_find_property g_object_class_list_properties g_object_get_property g_object_get_type
