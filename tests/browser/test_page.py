@@ -1407,7 +1407,7 @@ def test_the_keyboard_alone_reaches_everything(program, open_page):
     page.keyboard.press("5")
     page.keyboard.press("t")
     page.evaluate("document.activeElement.blur()")
-    wanted = set(page.evaluate("""[...document.querySelectorAll("button, input, select, a[href], canvas[tabindex]")]
+    wanted = set(page.evaluate("""[...document.querySelectorAll("button, input, select, summary, a[href], canvas[tabindex]")]
         .filter((e) => !e.disabled && e.checkVisibility() && e.getClientRects().length && (e.type !== "radio" || e.checked))
         .map((e, i) => e.dataset.tab = String(i))"""))
     reached = set()
