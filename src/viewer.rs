@@ -2,7 +2,7 @@
 //! values; the run applies them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use stereod_core::thread::locked;
 use stereod_io::control::Recordings;
 use stereod_io::playback::{Playback, SPEEDS};
 use stereod_io::sink::colouring::Colouring;
-use stereod_io::sink::segments::free_bytes;
+use stereod_io::sink::segments::{free_bytes, is_segment};
 use stereod_obstacles::zones::{Edit, ZoneRule};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -223,7 +223,7 @@ impl Recorder {
         }
         // A pipe or a device has no other name.
         let named = (self.files)(Some(name));
-        if let Some(file) = named.iter().find(|file| file.is_file() || file.is_dir()) {
+        if let Some(file) = named.iter().find(|file| is_taken(file)) {
             return Err(format!("{} is there already; give another name", file.display()));
         }
         match self.recordings.start(Some(name)) {
@@ -244,6 +244,13 @@ impl Recorder {
         let all = [None].into_iter().chain(named.iter().map(|name| Some(&**name)));
         all.flat_map(|name| (self.files)(name)).collect()
     }
+}
+
+/// Reports whether a file, a folder or segments of this name are there. A limit of segments would remove old ones,
+/// which may be what the run reads.
+fn is_taken(path: &Path) -> bool {
+    let mut others = std::fs::read_dir(files::folder_of(path)).into_iter().flatten().flatten();
+    path.is_file() || path.is_dir() || others.any(|it| is_segment(path, &it.file_name()))
 }
 
 /// Returns why a text cannot be the name of a file, if so.
@@ -324,6 +331,8 @@ mod tests {
         }
         fs::write(folder.path().join("yard"), "x").unwrap();
         assert!(recorder.start("yard").unwrap_err().contains("yard is there already"));
+        fs::write(folder.path().join("wood-20261121T101500Z-00001.mkv"), "x").unwrap();
+        assert!(recorder.start("wood.mkv").unwrap_err().contains("wood.mkv is there already"));
         assert!(!recorder.recordings.is_on());
         recorder.start(" yard 2 ").unwrap();
         assert_eq!(recorder.recordings.now().unwrap().name.as_deref(), Some("yard 2"));

@@ -107,7 +107,7 @@ impl Pause {
     }
 }
 
-/// What is written to the files of frames from one start to the next stop.
+/// A recording: all that files of frames get from one start to the next stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     pub number: u64,

@@ -1,4 +1,4 @@
-//! Where missing plug-ins of GStreamer come from.
+//! The source of missing plug-ins of GStreamer.
 
 /// Returns how to get the plug-ins of these packages of Debian and Ubuntu.
 pub(crate) fn install(packages: &str) -> String {

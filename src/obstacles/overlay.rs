@@ -1,4 +1,4 @@
-//! Where the scan and the zones are in the left image, and their colours, for all who draw them over it.
+//! Places of the scan and the zones in the left image, and their colours, for all who draw them over it.
 
 use stereod_core::frame::StereoGeometry;
 use stereod_core::obstacles::{Bin, Mount, Obstacles, Scan};
@@ -35,7 +35,7 @@ pub fn zone_colour(occupied: Option<bool>) -> Colour {
 /// Places in the left image, as fractions of its width and height.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overlay {
-    /// Where the bins begin and end across the image, in the row of its optical axis: bin i reaches from `edges[i + 1]` at
+    /// Ends of the bins across the image, in the row of its optical axis: bin i reaches from `edges[i + 1]` at
     /// its left to `edges[i]`.
     pub edges: Vec<f64>,
     /// Edges of each zone, as far as they are in the image; none of a zone that is not to be seen.
@@ -147,7 +147,7 @@ mod tests {
     use crate::world::{HEIGHT, WIDTH, World, geometry, mount};
     use crate::zones::{Watch, read};
 
-    /// What the scanner and the zones find in a world of one box, and its places.
+    /// The findings of the scanner and the zones in a world of one box, and their places.
     fn seen(mount: Mount, corners: [[f64; 3]; 2], zones: &str) -> (Obstacles, Overlay) {
         let world = World { boxes: vec![corners], ..World::default() };
         let matched = world.seen(&mount);

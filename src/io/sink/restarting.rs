@@ -172,7 +172,7 @@ impl Sink for Restarting {
         // All pairs between two recordings may have been dropped.
         if self.is_switched && self.recording.as_ref() != recording {
             self.suspend();
-            // What waits for its first frame has the name of the settings.
+            // An output that waits for its first frame has the name of the settings.
             if recording.is_some_and(|recording| recording.name.is_some()) {
                 self.sink = None;
             }
