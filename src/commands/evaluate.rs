@@ -41,7 +41,8 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
                 seeds = listed;
             }
             let with = |Variant { name, assignments, noise }: Variant| {
-                let loaded = read_over(&args.common, args.flags(), &assignments)?;
+                let loaded = read_over(&args.common, args.flags(), &assignments)
+                    .map_err(|error| error.context("--compare".into()))?;
                 Ok(Chosen { name, loaded, opencv: None, noise: noise.or(args.noise) })
             };
             let mut variants = variants.into_iter().map(with).collect::<Result<Vec<_>, Error>>()?;

@@ -5,11 +5,12 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
+use stereod_core::thread;
 
 /// Longest message in bytes.
 pub const LONGEST: usize = 64 << 10;
@@ -224,7 +225,7 @@ impl BoxSource {
         let inbox = Arc::new(Inbox::new(fresh));
         let of_thread = inbox.clone();
         let work = move || receiver(&of_thread);
-        let thread = thread::Builder::new().name("boxes".into()).spawn(work)?;
+        let thread = thread::spawn("boxes", work, |broken| tracing::error!("{broken}"))?;
         Ok(Self { inbox, address: None, thread: Some(thread) })
     }
 

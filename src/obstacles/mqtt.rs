@@ -18,12 +18,13 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use stereod_core::obstacles::{Obstacles, Scan, Zone};
+use stereod_core::thread;
 use tokio::sync::Notify;
 
 use self::connection::{Connection, Outbox};
@@ -101,11 +102,8 @@ impl Broker {
         );
         let topics = Arc::new(Topics::new(&settings)?);
         let outbox = Arc::new(Outbox::default());
-        let tracked = settings
-            .frigate
-            .clone()
-            .map(|frigate| Tracked::new(frigate).map(Arc::new))
-            .transpose()?;
+        let track = |frigate| Tracked::new(frigate).map(Arc::new);
+        let tracked = settings.frigate.clone().map(track).transpose()?;
         let stop = Arc::new(Notify::new());
         let options = address::options(&settings, &topics)?;
         // The runtime belongs to the thread: nothing else of the program runs on it.
@@ -119,13 +117,13 @@ impl Broker {
             // A look-up of a host's name may still hang; it must not delay the end.
             runtime.shutdown_background();
         };
-        let thread = Some(thread::Builder::new().name("mqtt".into()).spawn(run)?);
+        let thread = thread::spawn("mqtt", run, |broken| tracing::error!("{broken}"))?;
         let paces = Mutex::new(Paces {
             of_topics: vec![Pace::default(); topics.states()],
             unknown: HashSet::new(),
         });
         let interval = Duration::from_secs_f64(1.0 / settings.rate);
-        Ok(Self { topics, outbox, paces, interval, tracked, stop, thread })
+        Ok(Self { topics, outbox, paces, interval, tracked, stop, thread: Some(thread) })
     }
 
     /// Tells a pair's zones and nearest obstacle. `time` is the pair's capture since the Unix epoch. It never waits.

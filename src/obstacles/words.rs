@@ -9,7 +9,9 @@ pub fn in_words(obstacles: &Obstacles) -> String {
     let nearest = scan.nearest().map_or_else(
         || format!("nothing found within {:.1} m", scan.far_m),
         |(direction, Nearest { distance_m, position_m, .. })| {
-            format!("nearest {distance_m:.2} m, {}, {:.1} m up", toward(direction), position_m[2])
+            // Zero has no sign.
+            let up_m = (10.0 * position_m[2]).round() / 10.0 + 0.0;
+            format!("nearest {distance_m:.2} m, {}, {up_m:.1} m up", toward(direction))
         },
     );
     let count = |state: Bin| scan.bins.iter().filter(|bin| **bin == state).count();

@@ -59,6 +59,8 @@ impl Session {
             || Rigs::bind(&loaded.settings, vec![args.common.rig.clone().unwrap_or_default()]);
         let (rigs, number) = rigs.map_or_else(|| Ok::<_, Error>((alone()?, 0)), Ok)?;
         let mut faces = Faces::bind(&loaded.settings, &rigs, number)?;
+        // A window may turn out not to be there.
+        outputs::check_on_demand(&loaded.settings, faces.window().is_some())?;
         obey_signals(&control, &requests, &faces)?;
         let files = outputs::reserve(&loaded.settings)?;
 

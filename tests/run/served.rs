@@ -1,12 +1,13 @@
 //! The live page's server, as a client sees it that is not the page.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::stream::MaybeTlsStream;
-use tungstenite::{Message, WebSocket};
+use tungstenite::{Bytes, Message, WebSocket};
 
 use super::*;
 
@@ -113,25 +114,50 @@ impl Drop for Served {
     }
 }
 
+/// What `take` makes of the next message that it takes. If none comes, it fails with the last ones that came instead.
+fn next<T>(socket: &mut Socket, what: &str, take: impl Fn(&Message) -> Option<T>) -> T {
+    let (mut patience, mut others) = (Patience::begin(), VecDeque::new());
+    loop {
+        let message = socket.read();
+        if let Some(taken) = message.as_ref().ok().and_then(&take) {
+            return taken;
+        }
+        let is_over = message.is_err() || patience.is_over();
+        others.push_back(match message {
+            Ok(Message::Text(text)) => text.chars().take(300).collect(),
+            Ok(message) => format!("{} bytes", message.len()),
+            Err(error) => error.to_string(),
+        });
+        assert!(!is_over, "waited in vain for {what}; these came: {others:#?}");
+        others.drain(..others.len().saturating_sub(20));
+    }
+}
+
+/// The next text of this type that `is_it`.
+fn until_text(socket: &mut Socket, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    next(socket, kind, |message| {
+        let Message::Text(text) = message else { return None };
+        let value: Value = serde_json::from_str(text).unwrap();
+        ((value["type"] == kind || value["op"] == kind) && is_it(&value)).then_some(value)
+    })
+}
+
 /// The next text of this type.
 fn next_text(socket: &mut Socket, kind: &str) -> Value {
-    loop {
-        if let Message::Text(text) = socket.read().unwrap() {
-            let value: Value = serde_json::from_str(&text).unwrap();
-            if value["type"] == kind || value["op"] == kind {
-                return value;
-            }
-        }
-    }
+    until_text(socket, kind, |_| true)
+}
+
+/// The next binary message for which `is_it` holds.
+fn until_bytes(socket: &mut Socket, is_it: impl Fn(&[u8]) -> bool) -> Bytes {
+    next(socket, "bytes", |message| match message {
+        Message::Binary(bytes) => is_it(bytes).then(|| bytes.clone()),
+        _ => None,
+    })
 }
 
 /// The next frame: header and disparity in 1/16 px.
 fn next_frame(socket: &mut Socket) -> (Value, Vec<i16>) {
-    loop {
-        if let Message::Binary(bytes) = socket.read().unwrap() {
-            return frame(&bytes);
-        }
-    }
+    frame(&until_bytes(socket, |_| true))
 }
 
 fn frame(bytes: &[u8]) -> (Value, Vec<i16>) {
@@ -170,11 +196,10 @@ fn refusal(mut socket: Socket) -> String {
 
 /// Reads until the server closes the connection, and returns code and reason.
 fn closing(socket: &mut Socket) -> (u16, String) {
-    loop {
-        if let Message::Close(Some(end)) = socket.read().unwrap() {
-            return (end.code.into(), end.reason.to_string());
-        }
-    }
+    next(socket, "the end", |message| match message {
+        Message::Close(Some(end)) => Some((end.code.into(), end.reason.to_string())),
+        _ => None,
+    })
 }
 
 /// A link to `to` that takes so many bytes a second from it.
@@ -213,32 +238,31 @@ fn frames_are_the_numbers_that_are_recorded() {
     assert_eq!(next_text(&mut socket, "hello")["may_change"], true);
     send(&mut socket, &json!({ "type": "quality", "scale": 1 }));
     let mut frames = Vec::new();
-    while frames.len() < 10 {
+    wait_until("frames in full size", || {
         let (header, numbers) = next_frame(&mut socket);
         acknowledge(&mut socket, &header);
         if header["scale"] == 1 {
             frames.push((header, numbers));
         }
-    }
+        frames.len() == 10
+    });
     // A status is up to a second old.
-    let status = loop {
-        let status = next_text(&mut socket, "status");
+    let mut status = Value::Null;
+    wait_until("ten pairs", || {
+        status = next_text(&mut socket, "status");
         // The frames before it were left out here.
         acknowledge(&mut socket, &json!({ "seq": 1_000_000 }));
-        if status["matched"].as_u64().unwrap() >= 10 {
-            break status;
-        }
-    };
+        status["matched"].as_u64().unwrap() >= 10
+    });
     assert!(status["banners"].is_array(), "{status}");
     let half = json!({ "type": "quality", "scale": 2 });
     send(&mut socket, &half);
-    let (header, numbers) = loop {
-        let (header, numbers) = next_frame(&mut socket);
+    let (mut header, mut numbers) = (Value::Null, Vec::new());
+    wait_until("half the size", || {
+        (header, numbers) = next_frame(&mut socket);
         acknowledge(&mut socket, &header);
-        if header["scale"] == 2 {
-            break (header, numbers);
-        }
-    };
+        header["scale"] == 2
+    });
     assert_eq!((&header["width"], numbers.len()), (&json!(48), 48 * 32));
     assert_eq!(served.get("/snapshot/disparity.png").0, 200);
     let (status, cloud) = served.get("/snapshot/cloud.ply");
@@ -305,7 +329,7 @@ fn a_page_shows_to_this_machine_and_changes_nothing_without_the_token() {
     let refused = next_text(&mut owner, "knobs");
     assert!(refused["answers"][0]["problem"].as_str().unwrap().contains("p1"), "{refused}");
     send(&mut owner, &json!({ "type": "pause", "on": true }));
-    while next_text(&mut owner, "status")["paused"] != true {}
+    until_text(&mut owner, "status", |status| status["paused"] == true);
 }
 
 /// The rest of a longer message is taken, so that the reason arrives.
@@ -651,7 +675,7 @@ fn what_only_the_page_shows_stays_on_it() {
     served.lines.iter().find(|line| line.contains("is at its end")).unwrap();
     let mut owner = served.with_token();
     next_frame(&mut owner);
-    while next_text(&mut owner, "status")["ended"] != true {}
+    until_text(&mut owner, "status", |status| status["ended"] == true);
     let hello = next_text(&mut served.with_token(), "hello");
     assert!(hello["timeline"].as_str().unwrap().contains("have a timeline"), "{hello}");
     signal(&served.child, libc::SIGTERM);
@@ -680,7 +704,7 @@ fn a_viewer_that_comes_during_a_pause_gets_its_pair_in_full_size() {
     let mut owner = served.with_token();
     next_frame(&mut owner);
     send(&mut owner, &json!({ "type": "pause", "on": true }));
-    while next_text(&mut owner, "status")["paused"] != true {}
+    until_text(&mut owner, "status", |status| status["paused"] == true);
     let mut late = served.with_token();
     let mut scales: Vec<u64> = Vec::new();
     let mut numbers = Vec::new();
@@ -713,23 +737,14 @@ fn warnings_of_the_terminal_reach_viewers() {
     let served = Served::start(folder.path(), "0", &[&DEMO[..], &more].concat());
     let mut viewer = served.with_token();
     let is_of_token = |text: &str| text.contains("other users may read the token");
-    loop {
-        let status = next_text(&mut viewer, "status");
-        let warnings = status["warnings"].as_array().unwrap();
-        if warnings.iter().any(|it| is_of_token(it["text"].as_str().unwrap()) && it["count"] == 1) {
-            break;
-        }
-    }
+    let is_there = |it: &Value| is_of_token(it["text"].as_str().unwrap()) && it["count"] == 1;
+    until_text(&mut viewer, "status", |status| {
+        status["warnings"].as_array().unwrap().iter().any(is_there)
+    });
     let mut foxglove = served.foxglove(&served.token, "").unwrap();
     let diagnostics = json!([{ "id": 1, "channelId": next_text(&mut foxglove, "advertise")["channels"][0]["id"] }]);
     send(&mut foxglove, &json!({ "op": "subscribe", "subscriptions": diagnostics }));
-    loop {
-        if let Message::Binary(bytes) = foxglove.read().unwrap()
-            && is_of_token(&String::from_utf8_lossy(&bytes))
-        {
-            break;
-        }
-    }
+    until_bytes(&mut foxglove, |bytes| is_of_token(&String::from_utf8_lossy(bytes)));
 }
 
 /// Over 1.2 Mbit/s the images become small enough within seconds, and their age can be measured.
@@ -779,11 +794,7 @@ fn a_message_may_take_any_time_while_it_progresses() {
         json!({ "op": "subscribe", "subscriptions": [{ "id": 1, "channelId": points }] });
     send(&mut viewer, &subscribe);
     let begun = std::time::Instant::now();
-    let length = loop {
-        if let Message::Binary(bytes) = viewer.read().unwrap() {
-            break bytes.len();
-        }
-    };
+    let length = until_bytes(&mut viewer, |_| true).len();
     assert!(
         length > 640 * 480 * 16 && begun.elapsed() > Duration::from_secs(20),
         "{:?}",
@@ -803,6 +814,7 @@ fn a_token_in_a_file_is_not_printed() {
     let token = std::fs::read_to_string(folder.path().join("token")).unwrap();
     assert!(token.trim().len() == 32 && !stderr.contains(token.trim()), "{stderr}");
     assert!(stderr.contains("page on http://127.0.0.1:"), "{stderr}");
+    assert!(stderr.contains("/ with the token in token\n"), "{stderr}");
 }
 
 #[test]
@@ -855,7 +867,7 @@ fn a_viewer_of_another_origin_needs_the_token_and_gets_newest_pairs() {
     assert!(warning["message"].as_str().unwrap().contains("no channel 999"), "{warning}");
     let (mut depths, mut transforms) = (Vec::new(), 0);
     while depths.len() < 10 {
-        let Message::Binary(bytes) = owner.read().unwrap() else { continue };
+        let bytes = until_bytes(&mut owner, |_| true);
         assert_eq!((bytes[0], &bytes[13..17]), (1, &[0, 1, 0, 0][..]), "little-endian CDR");
         match bytes[1] {
             5 => {
@@ -904,7 +916,7 @@ fn a_mount_is_sent_once_unless_it_is_tuned_or_follows_the_ground() {
         send(&mut viewer, &json!({ "op": "subscribe", "subscriptions": subscriptions }));
         let mut times = Vec::new();
         while times.len() < 3 {
-            let Message::Binary(bytes) = viewer.read().unwrap() else { continue };
+            let bytes = until_bytes(&mut viewer, |_| true);
             assert!(bytes.windows(9).any(|at| at == b"base_link"), "{bytes:?}");
             times.push(u64::from_le_bytes(bytes[5..13].try_into().unwrap()));
             // What holds for the whole stream comes again if it is tuned.
@@ -1057,16 +1069,14 @@ fn an_engine_that_cannot_be_made_is_told_to_who_asked_and_to_all_viewers() {
     }
     let mut page = served.connect("", &[]).unwrap();
     let is_there = |warning: &Value| warning["text"].as_str().unwrap().contains(said);
-    while !next_text(&mut page, "status")["warnings"].as_array().unwrap().iter().any(is_there) {}
+    until_text(&mut page, "status", |status| {
+        status["warnings"].as_array().unwrap().iter().any(is_there)
+    });
     let mut foxglove = served.foxglove(&served.token, "").unwrap();
     let diagnostics = json!([{ "id": 1, "channelId": next_text(&mut foxglove, "advertise")["channels"][0]["id"] }]);
     send(&mut foxglove, &json!({ "op": "subscribe", "subscriptions": diagnostics }));
-    loop {
-        if let Message::Binary(bytes) = foxglove.read().unwrap() {
-            assert!(String::from_utf8_lossy(&bytes).contains(said));
-            break;
-        }
-    }
+    let first = until_bytes(&mut foxglove, |_| true);
+    assert!(String::from_utf8_lossy(&first).contains(said));
 }
 
 #[test]
@@ -1094,7 +1104,7 @@ fn files_are_written_while_somebody_wants_them() {
         send(&mut owner, &record(true));
         wait_until("a file is written", || written().len() == files);
         send(&mut owner, &record(false));
-        while next_text(&mut owner, "status")["recording"]["on"] != false {}
+        until_text(&mut owner, "status", |status| status["recording"]["on"] == false);
         wait_until("the file is complete", || {
             written().iter().all(|name| {
                 let file = std::fs::read(folder.path().join(name)).unwrap();
@@ -1114,7 +1124,8 @@ fn files_are_written_while_somebody_wants_them() {
     assert_eq!(next_text(&mut owner, "status")["recording"]["on"], false);
     send(&mut owner, &named("yard"));
     wait_until("the file is written", || written().contains(&"yard.mcap".to_owned()));
-    while next_text(&mut owner, "status")["recording"]["outputs"] != json!(["yard.mcap"]) {}
+    let yard = json!(["yard.mcap"]);
+    until_text(&mut owner, "status", |status| status["recording"]["outputs"] == yard);
     let listed = served.get(&format!("/recordings?token={}", served.token)).1;
     let listed: Value = serde_json::from_slice(&listed).unwrap();
     let has = |name: &str| listed["files"].as_array().unwrap().iter().any(|it| it["name"] == name);

@@ -91,6 +91,31 @@ fn a_rig_that_fails_is_told_and_the_others_go_on() {
     assert!(!folder.path().join("rear.mkv").exists());
 }
 
+/// GStreamer's threads find it.
+#[test]
+fn a_damaged_image_is_told_as_that_of_its_rig() {
+    let recorded = RECORDED.replace("r.mkv", "r/%06d.png").replace("l.mkv", "l/%06d.png");
+    let folder = configured(&recorded);
+    for (number, view) in [(0, "l"), (3, "r")] {
+        let view = folder.path().join(view);
+        std::fs::create_dir(&view).unwrap();
+        for pair in 0..3 {
+            let image = image::GrayImage::from_fn(96, 64, |x, y| {
+                let x = x + number;
+                image::Luma([((x * 37) ^ (y * 91) ^ (x * y)) as u8])
+            });
+            image.save(view.join(format!("{pair:06}.png"))).unwrap();
+        }
+    }
+    std::fs::write(folder.path().join("r/000001.png"), b"no image").unwrap();
+    let (status, _, stderr) = run_rigs(folder.path(), &[]);
+    assert_eq!(status, 1, "{stderr}");
+    for rig in ["front", "rear"] {
+        let told = format!("WARN {rig}: cannot read r/000001.png");
+        assert!(stderr.contains(&told), "{stderr}");
+    }
+}
+
 #[test]
 fn rigs_in_each_others_way_are_refused_before_anything_is_opened() {
     let shared = RECORDED.replace("record = \"{rig}.mkv\"", "record = \"both.mkv\"");

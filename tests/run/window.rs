@@ -1,5 +1,6 @@
 //! The main task in a real window, on a virtual screen.
 
+use super::recording::files;
 use super::*;
 use crate::common::screen::X;
 
@@ -80,6 +81,37 @@ fn a_recording_is_not_ended_by_one_key() {
     goes_on();
     let statistics = ends_well(quit(&x, &window, child));
     assert_eq!(statistics["recorded"], recorded(&folder.path().join("o.mkv")).len());
+}
+
+#[test]
+fn files_on_demand_begin_with_a_key() {
+    let Some(x) = X::start("files on demand", (640, 480)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-", "--frames", "0", "--record", "o.mkv", "--on-demand"];
+    let child = windowed(folder.path(), &x, &[&DEMO[..], &arguments].concat()).spawn().unwrap();
+    let window = x.window("stereod: demo scene");
+    x.wait_for("disparity", |screen| {
+        let colours = screen.pixels().map(|p| p.0).collect::<std::collections::HashSet<_>>();
+        colours.len() > 40
+    });
+    // A slow machine may take the second key for a letter of the name.
+    let file = || files(folder.path(), ".mkv").pop();
+    assert_eq!(file(), None);
+    let mut patience = Patience::begin();
+    while file().is_none() {
+        assert!(!patience.is_over(), "no recording");
+        x.key(&window, "r");
+        std::thread::sleep(Duration::from_millis(300));
+        x.key(&window, "Return");
+        let asked = Instant::now();
+        while file().is_none() && asked.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let statistics = ends_well(quit(&x, &window, child));
+    let written = recorded(&file().unwrap()).len();
+    assert_eq!(statistics["recorded"], written);
+    assert!(statistics["matched"].as_u64().unwrap() > written as u64, "{statistics}");
 }
 
 /// A setting that is changed in the panel changes the disparity, and the saved settings reproduce

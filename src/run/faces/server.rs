@@ -106,7 +106,7 @@ impl Served {
             }
             Some(file) => reachable.iter().for_each(|host| {
                 let file = file.display();
-                tracing::info!("page on http://{host}/ with ?token= and the text of {file}");
+                tracing::info!("page on http://{host}/ with the token in {file}");
             }),
         }
     }

@@ -12,7 +12,7 @@ use crate::outputs::{self, Kind, Output, Setup, wanted};
 use crate::run::live::opened::Opened;
 use crate::run::open::links;
 use crate::run::{Error, inputs};
-use crate::settings::{self, Ground, Loaded, Settings};
+use crate::settings::{self, Ground, Loaded, Settings, WindowMode};
 use crate::viewer::Recorder;
 use stereod_calibration::format::file_list;
 use stereod_core::files::claim::Claim;
@@ -81,6 +81,19 @@ fn is_switched(settings: &Settings) -> bool {
     settings.serve.listen().is_some() || settings.ros2.namespace().is_some()
 }
 
+/// Fails if nobody could switch the files on that are written on demand.
+pub fn check_on_demand(settings: &Settings, has_window: bool) -> Result<(), Error> {
+    let can_begin = writes_frames(settings) && (has_window || is_switched(settings));
+    if !settings.output.on_demand || can_begin {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "--on-demand is about files that somebody switches on in the window, on the live page or by a service of \
+         ROS 2: give an output, such as --record OUT.mkv, and, where there is no window, --serve PORT or \
+         --ros2 NAMESPACE",
+    ))
+}
+
 pub fn writes_frames(settings: &Settings) -> bool {
     files_of_frames(settings).next().is_some()
 }
@@ -116,9 +129,18 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
 /// Refuses outputs that would replace each other's files.
 fn refuse_shared_files(settings: &Settings) -> Result<()> {
     let outputs: Vec<_> = wanted(settings).collect();
+    let mut folders = HashMap::new();
+    for (output, folder) in &outputs {
+        let Kind::Folder(kind, ..) = output.kind else { continue };
+        let folder = Names::of(folder, kind).dir;
+        let folder = folder.canonicalize().unwrap_or(folder);
+        if let Some(other) = folders.insert(folder.clone(), output.flag) {
+            let (folder, flag) = (folder.display(), output.flag);
+            bail!("{other} and {flag} are the same folder, {folder}; give each its own");
+        }
+    }
     // Segments have names of their own, but two recordings must not share those either.
-    let recordings = outputs.iter().filter(|(output, _)| matches!(output.kind, Kind::Recording(_)));
-    files::refuse_same(recordings.map(|(output, path)| (output.flag, &**path)))?;
+    files::refuse_same(outputs.iter().map(|(output, path)| (output.flag, &**path)))?;
     let is_segmented = settings.output.segmenting().is_some();
     let single = |(output, path): &(&Output, PathBuf)| match output.kind {
         Kind::Recording(_) if is_segmented => None,
@@ -145,16 +167,6 @@ fn refuse_shared_files(settings: &Settings) -> Result<()> {
                     folder.display()
                 );
             }
-        }
-    }
-    let mut folders = HashMap::new();
-    for (Output { flag, kind, .. }, folder) in outputs {
-        let Kind::Folder(kind, ..) = kind else { continue };
-        let folder = Names::of(&folder, kind).dir;
-        let folder = folder.canonicalize().unwrap_or(folder);
-        if let Some(other) = folders.insert(folder.clone(), flag) {
-            let folder = folder.display();
-            bail!("{other} and {flag} are the same folder, {folder}; give each its own");
         }
     }
     Ok(())
@@ -358,12 +370,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     let records = wanted(settings).any(|(output, _)| matches!(output.kind, Kind::Recording(_)));
     settings.output.complete(records).map_err(Error::usage)?;
-    if settings.output.on_demand && !(writes_frames(settings) && is_switched(settings)) {
-        return Err(Error::usage(
-            "--on-demand is about files that the live page or a service of ROS 2 switches on: give an output, \
-             such as --record OUT.mkv, and --serve PORT or --ros2 NAMESPACE",
-        ));
-    }
+    check_on_demand(settings, settings.window.mode != WindowMode::Off)?;
     for (output, path) in wanted(settings) {
         let named = match output.kind {
             Kind::Recording(_) if output.flag == "--record" && mcap::is_name(&path) => Ok(()),
@@ -474,5 +481,9 @@ mod tests {
         (settings.output.record, settings.output.stats) = ("a".into(), "a".into());
         let error = reserve(&settings).err().unwrap().to_string();
         assert!(error.contains("--record and --stats are the same file"), "{error}");
+        // A folder that is not there yet.
+        (settings.output.record, settings.output.pictures) = ("".into(), "a".into());
+        let error = reserve(&settings).err().unwrap().to_string();
+        assert!(error.contains("are the same file"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 // The live page: takes frames from the WebSocket, draws them, and shows the status and the knobs. This file
 // connects keys, buttons and pointers with the parts in page/, and starts the page.
 import {
-  $, allowed, canvas, clamp, complain, element, note, press, remember, repaint, send, setDownloads, setState,
+  $, allowed, canvas, clamp, complain, element, isStacked, note, press, remember, repaint, send, setDownloads, setState,
   show, state, takeToken, tokenIn,
 } from "./page/state.js";
 import { drag, magnify, measureAt, placeAt, setProbe, showWhole, toggleMeasuring } from "./page/paint.js";
@@ -106,7 +106,10 @@ document.querySelectorAll("#views input").forEach((radio) => {
   radio.onchange = () => setView(radio.value);
 });
 $("retry").onclick = () => { state.attempt = 0; connect(); };
-$("alerts").onclick = toggleBanners;
+$("alerts").onclick = () => {
+  if ($("banners").hidden && isStacked()) openPanel(null);
+  toggleBanners();
+};
 $("pause").onclick = togglePause;
 $("record").onclick = () => { if (state.status.recording.on) toggleRecording(); else openRecorder($("recorder").hidden); };
 $("recorder").onsubmit = (event) => { event.preventDefault(); startRecording(); };

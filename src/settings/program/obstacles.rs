@@ -85,6 +85,14 @@ pub(in crate::settings) const MOUNT: &[Row] = &[
         .about(&["The camera is as this section says", "By at most 10 degrees and 0.3 m, with each pair that shows the ground"]),
 ];
 
+/// Checks the beginning of an address; what follows is checked when it is opened.
+fn begins(address: &str, schemes: &[&str]) -> Result<(), String> {
+    match address.is_empty() || schemes.iter().any(|scheme| address.starts_with(scheme)) {
+        true => Ok(()),
+        false => Err(format!("an address that begins with {}", schemes.join(" or "))),
+    }
+}
+
 impl MountSettings {
     pub fn mount(&self) -> Mount {
         let sign = match self.axes {
@@ -131,7 +139,7 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
     Row::path("lines")
         .flag(OUTPUT, "--obstacles", "FILE|-|udp://HOST:PORT")
         .help("Write the obstacles of each pair as a line of JSON: to a file, a pipe, standard output, or by UDP."),
-    Row::text("mavlink", "", any)
+    Row::text("mavlink", "", |text| begins(text, &["udp://", "serial://"]))
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--mavlink", "udp://HOST:PORT|serial:///dev/TTY?baud=N")
         .help("Send obstacles to ArduPilot or PX4 by MAVLink.")
@@ -142,7 +150,7 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
         .help("Send OBSTACLE_DISTANCE_3D as well, which ArduPilot reads."),
     Row::new("mavlink_sensor", Switch(false), Kind::Switch)
         .help("Send DISTANCE_SENSOR as well: the nearest obstacle ahead."),
-    Row::text("mqtt", "", any)
+    Row::text("mqtt", "", |text| begins(text, &["mqtt://", "mqtts://"]))
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--mqtt", "mqtt://HOST[:PORT]")
         .help("Tell zones and the nearest obstacle to an MQTT broker; mqtts:// encrypts.")

@@ -68,7 +68,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::new("on_demand", Switch(false), Kind::Switch)
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--on-demand", "")
-        .help("Write frames to files only while somebody has switched it on, on the live page or by a service of ROS 2.")
+        .help("Write frames to files only while somebody has switched it on: in the window, on the live page or by a service of ROS 2.")
         .more("The service is ~/record; it applies to recordings, images and clouds."),
     Row::text("segment", "", |text| match duration(text) {
         None if !text.is_empty() => Err("a time from 1 s on such as `10min` or `1h 30min`".into()),

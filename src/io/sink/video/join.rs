@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::matroska::{MatroskaWriter, TICK_NS, Track};
-use super::tags::FIRST;
+use super::tags::{FIRST, FIRST_FRAME};
 use crate::ebml::{UNKNOWN_SIZE, children, collect_tags, id, read_body, read_header, skip};
+use crate::labels::TIMECODE;
 use stereod_core::files::explain;
 use stereod_core::files::new_file::NewFile;
 use stereod_core::reading;
@@ -17,9 +18,12 @@ use stereod_core::reading;
 /// Largest size of anything but frames, and of a frame with its header, in bytes.
 const LONGEST: [u64; 2] = [1 << 24, 1 << 30];
 
+/// Tags that depend on the first frame. The comment repeats the others.
+const OF_FIRST: [&str; 4] = [FIRST, FIRST_FRAME, TIMECODE, "COMMENT"];
+
 struct Head {
     track: Track,
-    /// Names and values, except the ones that depend on the first frame.
+    /// Names and values.
     tags: Vec<(String, String)>,
     /// Capture time of the first frame in nanoseconds.
     first_ns: u64,
@@ -67,9 +71,8 @@ pub fn join_recordings(parts: &[PathBuf], to: &Path) -> Result<u64> {
 
 impl Head {
     fn is_same(&self, other: &Self) -> bool {
-        // A comment repeats the tags, with the time of the first frame.
         let of_stream = |head: &Self| {
-            let tags = head.tags.iter().filter(|(name, _)| name != FIRST && name != "COMMENT");
+            let tags = head.tags.iter().filter(|(name, _)| !OF_FIRST.contains(&&**name));
             tags.cloned().collect::<Vec<_>>()
         };
         let kind =
@@ -155,8 +158,8 @@ mod tests {
             frame_duration: Some(Duration::from_nanos(33_333_333)),
             name: "disparity".to_owned(),
         };
-        let first = first.as_nanos().to_string();
-        let tags = [("DISPARITY_SCALE", "256".into()), (FIRST, first)];
+        let [number, first] = [first.as_millis() / 33, first.as_nanos()].map(|it| it.to_string());
+        let tags = [("DISPARITY_SCALE", "256".into()), (FIRST, first), (FIRST_FRAME, number)];
         let mut writer =
             MatroskaWriter::create(NewFile::create(path).unwrap(), &track, None, &tags).unwrap();
         for (number, &time) in times.iter().enumerate() {

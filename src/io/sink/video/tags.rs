@@ -48,7 +48,7 @@ const DEPTH: &str = "DEPTH_SCALE";
 pub(super) const FIRST: &str = "FIRST_TIMESTAMP_NS";
 const CLOCK: &str = "CAPTURE_CLOCK";
 const UTC_OFFSET: &str = "UTC_OFFSET_NS";
-const FIRST_FRAME: &str = "FIRST_FRAME";
+pub(super) const FIRST_FRAME: &str = "FIRST_FRAME";
 const TEMPORAL: &str = "TEMPORAL";
 const STEADY: &str = "STEADY";
 

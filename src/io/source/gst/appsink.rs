@@ -12,6 +12,8 @@ use gstreamer as gst;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::metadata::Orientation;
+use tracing::Span;
+use tracing::span::Entered;
 
 use super::checks::time_jumps::Jumps;
 use super::inputs::packing;
@@ -55,6 +57,8 @@ pub(super) struct Times {
 /// State shared by GStreamer's threads and the stream's owner.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
+    /// The rig that lines of the log belong to: GStreamer's threads know none.
+    rig: Option<Span>,
     /// First error; later ones are its consequences.
     error: Mutex<Option<String>>,
     /// First error that only says that data stopped flowing, as a consequence of another one.
@@ -92,7 +96,12 @@ pub(super) struct Shared {
 impl Shared {
     /// Creates the state of a view's stream.
     pub(super) fn of(eye: Arc<EyeState>, name: String, recorded: bool) -> Self {
-        Self { eye, name, recorded, ..Self::default() }
+        Self { rig: Some(Span::current()), eye, name, recorded, ..Self::default() }
+    }
+
+    /// Makes what is logged until the guard is dropped belong to the rig.
+    fn of_rig(&self) -> Option<Entered<'_>> {
+        self.rig.as_ref().map(Span::enter)
     }
 
     /// Sets whether the stream is live.
@@ -107,6 +116,7 @@ impl Shared {
 
     /// Notes that the image file with this number is left out.
     pub(super) fn leave_out(&self, number: u64, what: String) {
+        let _rig = self.of_rig();
         let mut left_out = locked(&self.left_out);
         if !left_out.insert(number) {
             return;
@@ -170,6 +180,7 @@ impl Shared {
     /// Warns of `what` and its consequence for the first time, and logs further ones at level
     /// debug.
     fn warn_once(&self, is_known: &AtomicBool, what: &str, consequence: &str) {
+        let _rig = self.of_rig();
         if is_known.swap(true, Ordering::SeqCst) {
             tracing::debug!("{}: {what}", self.name);
         } else {
@@ -196,6 +207,7 @@ impl Shared {
 
     /// Warns of a second video in the stream, once.
     pub(super) fn note_second_video(&self) {
+        let _rig = self.of_rig();
         if !self.second.swap(true, Ordering::SeqCst) {
             tracing::warn!(
                 "{0}: holds more than one video; the first one is used. The second one is had by: ffmpeg -i {0} \
@@ -256,6 +268,7 @@ impl Shared {
 
     /// Handles a message of the pipeline, on any thread.
     pub(super) fn message(&self, message: &gst::Message) {
+        let _rig = self.of_rig();
         match message.view() {
             gst::MessageView::Error(error) if message::is_consequence(error) => {
                 locked(&self.stopped).get_or_insert_with(|| message::error_text(error));
@@ -311,6 +324,7 @@ pub(super) fn build_appsink(
 ) -> gst_app::AppSink {
     let end = sender.clone();
     let new_sample = move |sink: &gst_app::AppSink| {
+        let _rig = shared.of_rig();
         let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
         if shared.count_only.load(Ordering::SeqCst) {
             shared.skipped.fetch_add(1, Ordering::SeqCst);

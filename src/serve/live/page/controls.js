@@ -1,8 +1,8 @@
 // Views, panels and buttons.
-import { $, addressOf, allowed, canvas, element, mayChange, note, press, remember, repaint, send, show, stage, state, text } from "./state.js";
+import { $, addressOf, allowed, canvas, element, isStacked, mayChange, note, press, remember, repaint, send, show, stage, state, text } from "./state.js";
 import { paintNow, showLegend, showReadout } from "./paint.js";
 import { refit } from "./points.js";
-import { showFacts } from "./status.js";
+import { showFacts, toggleBanners } from "./status.js";
 import { showTimeline } from "./timeline.js";
 import { drawZone } from "./zones.js";
 
@@ -58,6 +58,7 @@ export function openPanel(name) {
   const inside = $("side").contains(document.activeElement);
   const before = state.panel;
   state.panel = name;
+  if (name && isStacked() && !$("banners").hidden) toggleBanners();
   show($("side"), name !== null);
   document.body.classList.toggle("panelled", name !== null);
   show($("details"), name === "details");

@@ -31,6 +31,9 @@ export const state = {
   dirty: true, // The canvas.
 };
 
+// Reports whether the parts of the page stand one below the other, so that a list and a panel have no room together.
+export const isStacked = () => getComputedStyle(document.body).display === "flex";
+
 export function repaint() {
   state.dirty = true;
   if (state.asked) return;
