@@ -10,7 +10,7 @@ Usage: scripts/release.sh [--arm64] [--sign KEY] [PART...]
 Builds the parts of a release from the last commit into target/release-VERSION, or only those that are named:
 
   source    the source as a tarball
-  crates    the five crates, as `scripts/crates.sh publish` uploads them
+  crates    the six crates, as `scripts/crates.sh publish` uploads them
   sbom      a bill of materials in CycloneDX's format (those of the wheels are in the wheels)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel
