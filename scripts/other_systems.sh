@@ -8,7 +8,8 @@ usage() {
 Usage: scripts/other_systems.sh [--wine]
 
 Compiles without linking: for macOS (ARM64) the program, the library and the Python package, for Windows (x86-64) the
-library and the Python package. Python with venv is needed; Rust's targets are added with rustup.
+library, the Python package and the program with the feature serve alone. Python with venv is needed; Rust's targets
+are added with rustup.
 
   --wine  also builds the library's tests and the Python package for Windows, and runs the tests of both under
           Wine (Debian's gcc-mingw-w64-x86-64 and wine64)
@@ -46,6 +47,9 @@ export CC_aarch64_apple_darwin=$target/other-systems/cc PKG_CONFIG_ALLOW_CROSS=1
 library=(--locked -p stereod-core -F stereod-core/image -F stereod-core/wgpu)
 cargo check "${library[@]}" -p stereod -p stereod-python --target "$mac"
 cargo check "${library[@]}" -p stereod-python --target "$windows"
+# The C code of a dependency (zstd) is left out.
+CC_x86_64_pc_windows_gnu=true AR_x86_64_pc_windows_gnu=true \
+    cargo check --locked -p stereod --no-default-features -F serve --target "$windows"
 if [[ $wine == no ]]; then exit; fi
 
 built=$target/$windows/debug/deps

@@ -7,10 +7,14 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+#[cfg(unix)]
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+#[cfg(windows)]
+use libloading::os::windows::Library;
 
-/// They bring the libraries that they need: GStreamer's own and GLib's.
-const LIBRARIES: [&str; 3] = ["libgio-2.0.so.0", "libgstvideo-1.0.so.0", "libgstapp-1.0.so.0"];
+/// On Linux, the first three bring the others.
+const LIBRARIES: &str =
+    "gio-2.0 gstvideo-1.0 gstapp-1.0 glib-2.0 gobject-2.0 gstreamer-1.0 gstbase-1.0";
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
@@ -31,21 +35,23 @@ macro_rules! functions {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
 
         std::arch::global_asm!(
-            ".pushsection .data.late, \"aw\"",
+            ".pushsection .data.late",
             ".balign 8",
-            ".hidden stereod_late",
+            ".if {elf}\n .hidden stereod_late\n .endif",
             ".globl stereod_late",
             "stereod_late:",
             ".popsection",
             $(concat!(
-                ".hidden ", stringify!($name), "\n",
+                // No library that is loaded shall find these.
+                ".if {elf}\n .hidden ", stringify!($name), "\n",
+                ".type ", stringify!($name), ", @function\n .endif\n",
                 ".globl ", stringify!($name), "\n",
-                ".type ", stringify!($name), ", @function\n",
                 stringify!($name), ": ", jump!(), "\n",
-                ".pushsection .data.late, \"aw\"\n",
+                ".pushsection .data.late\n",
                 "2: .quad {absent}\n",
                 ".popsection",
             ),)*
+            elf = const cfg!(unix) as u8,
             absent = sym absent,
         );
     };
@@ -68,9 +74,14 @@ extern "C" fn absent() -> ! {
 /// Loads the libraries; fails with the reason if one is missing or too old.
 pub fn load() -> Result<(), String> {
     let mut open = Vec::new();
-    for name in LIBRARIES {
+    for name in LIBRARIES.split(' ') {
         // SAFETY: libraries of the system, whose initialisers have no conditions.
-        let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
+        #[cfg(unix)]
+        let library =
+            unsafe { Library::open(Some(format!("lib{name}.so.0")), RTLD_NOW | RTLD_GLOBAL) };
+        // SAFETY: as above.
+        #[cfg(windows)]
+        let library = unsafe { Library::new(format!("{name}-0.dll")) };
         open.push(library.map_err(|error| format!("{:#}", anyhow::Error::new(error)))?);
     }
     let find = |name: &str| {

@@ -1,13 +1,13 @@
 //! The `stereod` command.
 
 #[cfg(all(
-    target_os = "linux",
+    any(target_os = "linux", windows),
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(feature = "linked")
 ))]
 mod late;
 #[cfg(not(all(
-    target_os = "linux",
+    any(target_os = "linux", windows),
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(feature = "linked")
 )))]

@@ -50,6 +50,9 @@ pub fn run(args: BatchArgs) -> Result<(), Error> {
             merge::run(&folder, &output)
         }
         None => match (&args.list, &args.out) {
+            (Some(_), Some(_)) if cfg!(windows) => {
+                Err(Error::usage("Windows needs WSL 2 for batches"))
+            }
             (Some(list), Some(out)) => work(&args, list, out),
             _ => Err(Error::usage("give a list or folder of recordings, and --out DIR")),
         },

@@ -44,7 +44,7 @@ pub fn unix_ns(moment: SystemTime) -> i64 {
 
 /// Returns CLOCK_MONOTONIC in nanoseconds.
 #[cfg(unix)]
-fn monotonic_ns() -> i64 {
+pub fn monotonic_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the system fills in `now`, which outlives the call; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
@@ -54,7 +54,7 @@ fn monotonic_ns() -> i64 {
 
 /// Nanoseconds of the standard library's monotonic clock since its first use.
 #[cfg(not(unix))]
-fn monotonic_ns() -> i64 {
+pub fn monotonic_ns() -> i64 {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as i64
 }

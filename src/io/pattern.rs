@@ -1,7 +1,6 @@
 //! File names with a number in them: `shot.%06d.png`, `shot.####.exr` or `shot.$F4.exr`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// A file name with one number in it, not necessarily UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,18 +15,20 @@ impl Pattern {
     /// Parses `before%0Nd`after, also `%d`, and, if the name `is_numbered` files', `before####after` with a digit for
     /// each `#` and `before$F4after` (also `$F`) as Houdini writes it; `None` without a number in the name.
     pub fn parse(name: &OsStr, is_numbered: bool) -> Option<Self> {
-        let bytes = name.as_bytes();
+        let bytes = name.as_encoded_bytes();
         let other = || parse_hashes(bytes).or_else(|| parse_houdini(bytes));
         let parts = parse_printf(bytes).or_else(|| other().filter(|_| is_numbered));
         let (before, digits, after) = parts?;
-        let [before, after] = [before, after].map(|part| OsStr::from_bytes(part).to_owned());
+        // SAFETY: parts of a name, which end or begin at a character of ASCII.
+        let part = |part| unsafe { OsStr::from_encoded_bytes_unchecked(part) }.to_owned();
+        let [before, after] = [before, after].map(part);
         Some(Self { before, after, digits })
     }
 
     /// Returns the number in `file` if [`Pattern::name`] gives that name.
     pub fn number(&self, file: &OsStr) -> Option<u64> {
-        let (before, after) = (self.before.as_bytes(), self.after.as_bytes());
-        let digits = file.as_bytes().strip_prefix(before)?.strip_suffix(after)?;
+        let (before, after) = (self.before.as_encoded_bytes(), self.after.as_encoded_bytes());
+        let digits = file.as_encoded_bytes().strip_prefix(before)?.strip_suffix(after)?;
         let plain = digits.iter().all(u8::is_ascii_digit);
         let padded =
             digits.len() == self.digits || (digits.len() > self.digits && digits[0] != b'0');
@@ -36,20 +37,21 @@ impl Pattern {
 
     /// Returns the name with this number, as printf writes it.
     pub fn name(&self, number: u64) -> OsString {
-        let digits = format!("{number:0width$}", width = self.digits);
-        let parts = [self.before.as_bytes(), digits.as_bytes(), self.after.as_bytes()];
-        OsString::from_vec(parts.concat())
+        let mut name = self.before.clone();
+        name.push(format!("{number:0width$}", width = self.digits));
+        name.push(&self.after);
+        name
     }
 }
 
 /// Returns what is wrong with the number in a file name if it looks like printf's, but is none that is read or written.
 pub fn flaw(name: &OsStr) -> Option<&'static str> {
-    let mut formats = name.as_bytes().split(|&byte| byte == b'%').skip(1);
+    let mut formats = name.as_encoded_bytes().split(|&byte| byte == b'%').skip(1);
     let is_format = |rest: &[u8]| {
         let end = rest.iter().position(|byte| !b"0123456789-+'".contains(byte));
         end.is_some_and(|end| end > 0 && rest[end] == b'd')
     };
-    let is_flawed = parse_printf(name.as_bytes()).is_none() && formats.any(is_format);
+    let is_flawed = parse_printf(name.as_encoded_bytes()).is_none() && formats.any(is_format);
     is_flawed.then_some("a number has leading zeros and at most 20 digits, such as %06d, or is %d")
 }
 

@@ -3,6 +3,9 @@
 /// Returns how to get the plug-ins of these packages of Debian and Ubuntu.
 pub(crate) fn install(packages: &str) -> String {
     match has_own() {
+        _ if cfg!(windows) => {
+            "PyPI has GStreamer for Windows: docs/install.md, \"Windows and macOS\"".into()
+        }
         true => format!(
             "this stereod brings its own, small GStreamer; stereod's Debian package and a stereod \
              that you build use the system's with {packages} (docs/install.md)"

@@ -8,12 +8,14 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
+#[cfg(unix)]
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
 use crate::window::Remote;
 use stereod_core::thread;
+use stereod_io::clock::monotonic_ns;
 use stereod_io::control::{Control, Switch};
 
 /// Base of the exit status of a process that a signal ended: 128 plus the signal's number.
@@ -25,6 +27,9 @@ pub const INTERRUPTED: u8 = (SIGNAL_STATUS + SIGINT) as u8;
 /// Signals within this many milliseconds after the first one repeat it: `timeout` signals the
 /// program and then its group, and a terminal the group of a forwarding process.
 const SAME_WISH_MS: i64 = 500;
+
+/// POSIX gives it this number (`kill -1`); Windows never sends it.
+const SIGHUP: i32 = 1;
 
 /// Time of the first signal in milliseconds of CLOCK_MONOTONIC; 0 before.
 static FIRST_AT_MS: AtomicI64 = AtomicI64::new(0);
@@ -51,18 +56,10 @@ fn is_further_wish(first_at_ms: &AtomicI64, now_ms: i64) -> bool {
     }
 }
 
-/// Returns the milliseconds of CLOCK_MONOTONIC, which may be read in a signal handler
-/// (POSIX.1-2017, 2.4.3).
-fn monotonic_ms() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` outlives the call, which only writes to it.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
-}
-
 /// Handles a signal that asks to stop, in the signal handler.
 fn stop_or_exit(signal: i32, stop: &Switch) {
-    if is_further_wish(&FIRST_AT_MS, monotonic_ms()) {
+    // The clock may be read in a signal handler (POSIX.1-2017, 2.4.3).
+    if is_further_wish(&FIRST_AT_MS, monotonic_ns() / 1_000_000) {
         low_level::exit(SIGNAL_STATUS + signal);
     }
     let _ = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
@@ -80,10 +77,18 @@ pub fn stop_on_signals(
     reload: Option<Reload>,
 ) -> anyhow::Result<()> {
     // Under nohup, SIGHUP stays ignored.
-    let reload = reload.filter(|_| !is_ignored(SIGHUP));
-    let hangup = reload.as_ref().map(|_| SIGHUP);
-    let signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup));
-    let mut signals = signals.context("cannot handle signals")?;
+    #[cfg(unix)]
+    let hangup = reload.as_ref().filter(|_| !is_ignored(SIGHUP)).map(|_| SIGHUP);
+    #[cfg(unix)]
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+        .context("cannot handle signals")?;
+    #[cfg(not(unix))]
+    let mut signals = std::iter::once_with(|| {
+        while !interrupted() {
+            std::thread::sleep(crate::run::TICK);
+        }
+        SIGINT
+    });
     for signal in [SIGINT, SIGTERM] {
         let stop = control.stop.clone();
         let react = move || stop_or_exit(signal, &stop);
@@ -109,7 +114,7 @@ pub fn stop_on_signals(
         }
     };
     let wait = move || {
-        for signal in signals.forever() {
+        for signal in &mut signals {
             if let Err(broken) = thread::guarded("acting on a signal", || act_on(signal)) {
                 tracing::error!("{broken}");
             }
@@ -128,7 +133,8 @@ pub fn stop_on_signals(
 /// signal ends the process.
 pub fn outlive_file_limit() {
     // SAFETY: to ignore a signal calls nothing of ours.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    #[cfg(unix)]
+    let _ = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Reports whether the process has a terminal. If it had one and lost it, the terminal was closed,
@@ -137,6 +143,7 @@ fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
+#[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction, which the call only writes to.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };

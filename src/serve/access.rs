@@ -45,6 +45,7 @@ impl Token {
                     "{shown} holds no token: at least {SHORTEST} letters and digits; delete the file, and \
                      stereod makes one"
                 );
+                #[cfg(unix)]
                 if fs::metadata(path)
                     .is_ok_and(|about| std::os::unix::fs::MetadataExt::mode(&about) & 0o077 != 0)
                 {
@@ -58,6 +59,7 @@ impl Token {
                 let token = Self::random()?;
                 let mut options = fs::OpenOptions::new();
                 options.write(true).create_new(true);
+                #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let written = options.open(path).and_then(|mut file| writeln!(file, "{}", token.0));
                 written.map_err(|error| explain(path, &error).context("[serve] token_file"))?;

@@ -3,7 +3,6 @@
 //! bytes of these very characters, so that every name survives.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 const FIRST: u32 = 0xEF00;
@@ -12,7 +11,7 @@ pub fn text_of(name: &OsStr) -> String {
     let byte =
         |byte: u8| char::from_u32(FIRST + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER);
     let mut text = String::new();
-    for chunk in name.as_bytes().utf8_chunks() {
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
             match byte_of(c) {
                 Some(_) => text.extend(c.encode_utf8(&mut [0; 4]).bytes().map(byte)),
@@ -37,7 +36,12 @@ fn name_of(text: &str) -> PathBuf {
             None => name.extend(c.encode_utf8(&mut [0; 4]).bytes()),
         }
     }
-    OsStr::from_bytes(&name).into()
+    #[cfg(unix)]
+    let name = <OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&name);
+    // Names are not of bytes there.
+    #[cfg(not(unix))]
+    let name = &*String::from_utf8_lossy(&name);
+    name.into()
 }
 
 /// Returns the byte of a character; those of ASCII stay as they are.
@@ -47,6 +51,7 @@ fn byte_of(c: char) -> Option<u8> {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
 
     use super::*;
 

@@ -7,7 +7,6 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,7 +63,10 @@ pub fn draw_target() -> ProgressDrawTarget {
     if !io::stderr().is_terminal() {
         return ProgressDrawTarget::hidden();
     }
+    #[cfg(unix)]
     let term = console::Term::read_write_pair(io::stdin(), Drawing);
+    #[cfg(not(unix))]
+    let term = console::Term::stderr();
     // The rate of indicatif's own target for standard error.
     ProgressDrawTarget::term(term, 20)
 }
@@ -84,9 +86,11 @@ impl Write for Stderr {
 }
 
 /// Strokes of a progress bar, which take the same way as the lines above it.
+#[cfg(unix)]
 #[derive(Debug)]
 struct Drawing;
 
+#[cfg(unix)]
 impl Write for Drawing {
     fn write(&mut self, strokes: &[u8]) -> io::Result<usize> {
         OUTLET.put(strokes.to_vec(), false);
@@ -98,6 +102,7 @@ impl Write for Drawing {
     }
 }
 
+#[cfg(unix)]
 impl std::os::fd::AsRawFd for Drawing {
     fn as_raw_fd(&self) -> std::os::fd::RawFd {
         libc::STDERR_FILENO
@@ -227,12 +232,17 @@ fn write_piece(out: &mut dyn Write, piece: &Piece, lost: u64) -> u64 {
 }
 
 /// The process's standard error itself. Not [`io::stderr`], because a blocked writer would hold its
-/// lock, and every library that prints would wait.
+/// lock, and every library that prints would wait. Windows has [`io::stderr`] all the same,
+/// because it alone writes all characters to a console.
 struct Raw(Option<std::fs::File>);
 
 impl Raw {
     fn new() -> Self {
-        Self(io::stderr().as_fd().try_clone_to_owned().ok().map(std::fs::File::from))
+        #[cfg(unix)]
+        let own = std::os::fd::AsFd::as_fd(&io::stderr()).try_clone_to_owned().ok();
+        #[cfg(not(unix))]
+        let own: Option<std::fs::File> = None;
+        Self(own.map(std::fs::File::from))
     }
 }
 

@@ -362,6 +362,7 @@ pub fn withdraw(folder: &Path) {
 fn write_once(path: &Path, content: &[u8], replaces: bool) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new();
+    #[cfg(unix)]
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let file = file.prefix(".run.json.stereod-").suffix(".part").tempfile_in(folder);
     let mut file = file.map_err(|error| explain(path, &error))?;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind};
+#[cfg(unix)]
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -270,9 +271,11 @@ impl Work<'_> {
                 .map_err(|error| explain(&place, &error))?;
         }
         // The mode of the folder above, because temporary folders are private.
+        #[cfg(unix)]
         let mode =
             fs::metadata(self.folder).map_or(0o755, |about| about.permissions().mode() & 0o777);
-        let _ = fs::set_permissions(part.path(), fs::Permissions::from_mode(mode));
+        #[cfg(unix)]
+        let _ = fs::set_permissions(part.path(), PermissionsExt::from_mode(mode));
         match fs::rename(part.path(), &place) {
             Ok(()) => {
                 let _ = part.keep();
@@ -394,7 +397,8 @@ impl Work<'_> {
                     None => {
                         since = Some(Instant::now());
                         // SAFETY: the process is a child that was not waited for, so its number is its own.
-                        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+                        #[cfg(unix)]
+                        let _ = unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
                     }
                     Some(since) if since.elapsed() > PATIENCE => child.kill()?,
                     Some(_) => {}

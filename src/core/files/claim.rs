@@ -51,7 +51,10 @@ impl Claim {
 
     /// Claims an existing folder for numbered files, and removes unfinished files of killed runs.
     pub fn on_folder(folder: &Path) -> Result<Self> {
-        let lock = File::open(folder).map_err(|error| files::explain(folder, &error))?;
+        // Windows opens no folder as a file.
+        let beside = cfg!(windows).then(|| folder.join(".stereod-lock"));
+        let lock = beside.as_deref().map_or_else(|| File::open(folder), open);
+        let lock = lock.map_err(|error| files::explain(folder, &error))?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             bail!(
                 "cannot write into {}: another run of stereod is writing there; name another \
@@ -60,17 +63,15 @@ impl Claim {
             );
         }
         remove_unfinished(folder, |name| name.starts_with('.') && name.contains(".stereod-"));
-        Ok(Self { lock, beside: None })
+        Ok(Self { lock, beside })
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let Some(beside) = &self.beside else { return };
         // Removed while locked, so that no program takes it meanwhile. If it stays, no harm is done.
-        if is_at(&self.lock, beside) {
-            let _ = fs::remove_file(beside);
-        }
+        let mut beside = self.beside.iter().filter(|beside| is_at(&self.lock, beside));
+        let _ = beside.try_for_each(fs::remove_file);
     }
 }
 

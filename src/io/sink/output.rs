@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -259,9 +258,14 @@ fn is_ordinary(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }
 
-/// Returns the number of names of a regular file, 0 after its deletion; 0 for others.
+/// Returns the number of names of a regular file, 0 after its deletion; 0 for others, and where the system does not
+/// tell.
 fn links(file: &File) -> u64 {
-    file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |about| about.nlink())
+    #[cfg(unix)]
+    let links = std::os::unix::fs::MetadataExt::nlink;
+    #[cfg(not(unix))]
+    let links = |_: &std::fs::Metadata| 0;
+    file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |about| links(&about))
 }
 
 /// Time between two flushes to the disk. The system keeps written data in memory for half a minute, which a power cut

@@ -7,7 +7,6 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -251,18 +250,8 @@ pub fn is_segment(base: &Path, name: &OsStr) -> bool {
 
 /// Returns the bytes that this user may still write to a folder's file system.
 pub fn free_bytes(folder: &Path) -> Result<u64> {
-    let name = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
-    let mut about = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the name ends in a zero, and `about` points to memory that the system fills.
-    let status = unsafe { libc::statvfs(name.as_ptr(), about.as_mut_ptr()) };
-    if status != 0 {
-        return Err(io::Error::last_os_error())
-            .with_context(|| format!("cannot ask for the room of {}", folder.display()));
-    }
-    // SAFETY: the call has succeeded and so filled it in.
-    let about = unsafe { about.assume_init() };
-    #[allow(clippy::useless_conversion, reason = "32 bits on some systems")]
-    Ok(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize)))
+    fs4::available_space(folder)
+        .with_context(|| format!("cannot ask for the room of {}", folder.display()))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn until(holds: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(120), "nothing came");
-        thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

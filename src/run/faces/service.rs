@@ -6,15 +6,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use sd_notify::NotifyState;
 
 use super::{Desk, Face, Shared};
 use crate::run::live::handles::Handles;
 use crate::settings::Settings;
 use crate::telemetry::stderr;
 use stereod_core::thread::{self, locked};
+use stereod_io::clock::monotonic_ns;
 use stereod_io::control::Switch;
-use stereod_io::text::on_one_line;
 
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
@@ -62,7 +61,7 @@ impl Manager {
     fn tell_if_ready(&self) {
         let (ready, failed) = (locked(&self.runs).len(), locked(&self.failed).len());
         if ready > 0 && ready + failed == self.names.len() {
-            tell(&[NotifyState::Ready]);
+            tell(&["READY=1"]);
         }
     }
 }
@@ -124,7 +123,7 @@ struct Notices {
 /// the log.
 pub fn waits(reason: &str) {
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
-        tell(&[NotifyState::Ready, NotifyState::Status(reason)]);
+        tell(&["READY=1", &format!("STATUS={reason}")]);
     }
 }
 
@@ -138,7 +137,10 @@ pub struct Watchdog {
 
 impl Watchdog {
     pub fn of_manager() -> Self {
-        Self { longest: sd_notify::watchdog_enabled(), told: None }
+        let number = |name| std::env::var(name).ok()?.parse().ok();
+        let is_ours = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));
+        let longest = number("WATCHDOG_USEC").filter(|_| is_ours).map(Duration::from_micros);
+        Self { longest, told: None }
     }
 
     /// Sends a sign of life if one is due, unless the process `is_stuck` for at least the given
@@ -149,7 +151,7 @@ impl Watchdog {
         let due = self.told.is_none_or(|told| told.elapsed() >= longest / 3);
         if due && !is_stuck(longest) {
             self.told = Some(Instant::now());
-            tell(&[NotifyState::Watchdog]);
+            tell(&["WATCHDOG=1"]);
         }
     }
 }
@@ -161,7 +163,7 @@ impl Notices {
         let is_ending = are_all && runs.iter().all(|run| run.is_ending());
         if !self.told_stopping && is_ending {
             self.told_stopping = true;
-            tell(&[NotifyState::Stopping, NotifyState::Status("finishing files")]);
+            tell(&["STOPPING=1", "STATUS=finishing files"]);
         }
         self.watchdog.tick(|longest| runs.iter().any(|run| run.is_stuck(longest)));
         let due = self.told_status.is_none_or(|told| now - told >= STATUS_EVERY);
@@ -169,7 +171,7 @@ impl Notices {
             let texts = runs.iter().map(|run| self.status(run));
             let texts: Vec<_> = texts.chain(failed.iter().cloned()).collect();
             self.told_status = Some(now);
-            tell(&[NotifyState::Status(&texts.join("; "))]);
+            tell(&[&format!("STATUS={}", texts.join("; "))]);
         }
     }
 
@@ -210,30 +212,33 @@ impl Handles {
 /// Informs the service manager that `read` reads the configuration again, and when it has.
 pub fn reloading(read: impl FnOnce()) {
     let managed = std::env::var_os("NOTIFY_SOCKET").is_some();
-    if let (true, Ok(now)) = (managed, NotifyState::monotonic_usec_now()) {
-        tell(&[NotifyState::Reloading, now]);
+    if managed {
+        tell(&["RELOADING=1", &format!("MONOTONIC_USEC={}", monotonic_ns() / 1000)]);
     }
     // A manager that waits for the end of the reload must not wait for ever.
     let read = thread::guarded("reading the configuration", read);
     if managed {
         // The logs have the outcome.
         stderr::flush();
-        tell(&[NotifyState::Ready]);
+        tell(&["READY=1"]);
     }
     if let Err(broken) = read {
         tracing::error!("{broken}; the configuration stays as it was");
     }
 }
 
-/// Matching continues even if the service manager no longer listens.
-fn tell(states: &[NotifyState<'_>]) {
+/// Matching continues even if the service manager no longer listens. Windows has none of this kind.
+fn tell(states: &[&str]) {
+    #[cfg(not(unix))]
+    let send = |_| std::io::Result::Ok(());
     if let Err(error) = send(states) {
         tracing::debug!("the service manager cannot be told: {error}");
     }
 }
 
-/// Sends the message without waiting for a reader; sd_notify would wait.
-fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
+/// Sends the message without waiting for a reader.
+#[cfg(unix)]
+fn send(states: &[&str]) -> std::io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
 
@@ -246,7 +251,7 @@ fn send(states: &[NotifyState<'_>]) -> std::io::Result<()> {
         _ => SocketAddr::from_pathname(&name)?,
     };
     // A line ends a field of the protocol: a file's name must not add fields.
-    let field = |state: &NotifyState<'_>| format!("{}\n", on_one_line(&state.to_string()));
+    let field = |state: &&str| format!("{}\n", stereod_io::text::on_one_line(state));
     let text: String = states.iter().map(field).collect();
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;

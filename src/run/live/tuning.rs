@@ -3,7 +3,6 @@
 //! keep flowing while kernels are compiled.
 
 use std::cell::Cell;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -29,7 +28,6 @@ use crate::telemetry::logs;
 use crate::viewer::Tuned;
 use stereod_core::engine::{self, PairSpec};
 use stereod_core::files;
-use stereod_core::redact::holds_secret;
 use stereod_core::thread;
 use stereod_io::playback::Move;
 use stereod_obstacles::finder::Finder;
@@ -183,8 +181,10 @@ impl Worker {
             }
         };
         let protected = written.and_then(|(path, instead)| {
-            if holds_secret(&text) {
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            #[cfg(unix)]
+            if stereod_core::redact::holds_secret(&text) {
+                let for_owner = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+                std::fs::set_permissions(&path, for_owner)?;
             }
             Ok(format!("saved {}{instead}", path.display()))
         });

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -105,7 +104,12 @@ pub struct Inputs {
 }
 
 /// Device and number of a file, equal for all its names and links.
+#[cfg(unix)]
 type Identity = (u64, u64);
+
+/// The path of a file without links. Windows tells no number, so a second name (a hard link) is another file.
+#[cfg(not(unix))]
+type Identity = PathBuf;
 
 impl Inputs {
     /// Collects the files among `paths`; writing cannot destroy others.
@@ -149,9 +153,16 @@ impl Inputs {
 }
 
 /// Returns the identity of the file at `path`, following links; `None` if there is none.
+#[cfg(unix)]
 fn identity(path: &Path) -> Option<Identity> {
-    let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
+    use std::os::unix::fs::MetadataExt;
+    let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some((about.dev(), about.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<Identity> {
+    path.canonicalize().ok().filter(|path| path.is_file())
 }
 
 #[cfg(all(test, unix))]

@@ -1,7 +1,6 @@
 //! The preview: disparity in colours, or the left image, H.264 in MP4, for any player.
 
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -301,7 +300,7 @@ fn elements(
         .property("trak-timescale", 90_000u32)
         .build()?;
     let file =
-        make("fdsink").property("fd", file.file().as_raw_fd()).property("async", false).build()?;
+        make("fdsink").property("fd", number(file.file())?).property("async", false).build()?;
     // At 1920x1080 one thread converts 60 frames a second and has no time left for the encoder's own part.
     let converter = make("videoconvert").property("n-threads", 4u32).build()?;
     let queue = make("queue").property("max-size-buffers", 2u32).property("max-size-bytes", 0u32);
@@ -310,6 +309,17 @@ fn elements(
     elements.extend(encoders);
     elements.extend([muxer.clone(), file]);
     Ok((muxer, elements))
+}
+
+/// Returns the number by which GStreamer writes into a file that is open already.
+#[cfg(unix)]
+fn number(file: &File) -> Result<i32> {
+    Ok(std::os::fd::AsRawFd::as_raw_fd(file))
+}
+
+#[cfg(not(unix))]
+fn number(_: &File) -> Result<i32> {
+    bail!("previews are not written on Windows; record with --record, or use WSL 2")
 }
 
 /// Largest file in bytes that is copied for it.
@@ -342,10 +352,10 @@ fn move_index(path: &Path) -> Result<()> {
         Ok(())
     };
     // Names need not be UTF-8; open files have one that is.
-    let name = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd()).to_value();
-    set("from", "location", name(&file))?;
-    set("mux", "faststart-file", name(frames.file()))?;
-    set("to", "fd", moved.file().as_raw_fd().to_value())?;
+    let name = |file: &File| anyhow::Ok(format!("/proc/self/fd/{}", number(file)?).to_value());
+    set("from", "location", name(&file)?)?;
+    set("mux", "faststart-file", name(frames.file())?)?;
+    set("to", "fd", number(moved.file())?.to_value())?;
     let bus = pipeline.bus().context("a pipeline has a bus")?;
     let ends = [gst::MessageType::Eos, gst::MessageType::Error];
     thread::require_spare(SPARE_THREADS)?;

@@ -1,13 +1,14 @@
 //! Streaming of a camera in a format that v4l2src of GStreamer does not know, through buffers that the driver
 //! fills (memory-mapped streaming I/O of V4L2).
 
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use bytemuck::Zeroable;
+use memmap2::{MmapMut, MmapOptions};
 
 use super::choice::Pick;
 use super::device::{BUFFERS_CAPTURE, Device, READ, WRITE, WholeFormat, reason};
@@ -59,7 +60,7 @@ struct Buffer {
 /// A camera that streams once the first frame is asked for.
 pub struct Capture {
     device: Device,
-    mappings: Vec<Mapping>,
+    mappings: Vec<MmapMut>,
     stride: usize,
     is_on: bool,
 }
@@ -74,49 +75,6 @@ pub struct Captured<'a> {
     /// Number by the driver, which counts lost frames, too.
     pub number: u32,
     pub is_damaged: bool,
-}
-
-struct Mapping {
-    start: *mut libc::c_void,
-    length: usize,
-}
-
-// SAFETY: the mapping belongs to the process, not to a thread.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(device: &Device, buffer: &Buffer) -> io::Result<Self> {
-        let length = buffer.length as usize;
-        let place = libc::off_t::try_from(buffer.place).map_err(io::Error::other)?;
-        // SAFETY: a new mapping, whose place and length the driver stated.
-        let start = unsafe {
-            let file = device.file.as_raw_fd();
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file,
-                place,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { start, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped until it is dropped. The driver writes only into buffers that are queued.
-        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no reference outlives it.
-        unsafe { libc::munmap(self.start, self.length) };
-    }
 }
 
 impl Capture {
@@ -146,11 +104,7 @@ impl Capture {
             }
             self.device.call(WRITE, 18, &mut BUFFERS_CAPTURE.clone())?;
         }
-        let file = self.device.file.as_raw_fd();
-        let mut ready = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
-        let wait = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one structure, which lives longer than the call.
-        if unsafe { libc::poll(&raw mut ready, 1, wait) } == 0 {
+        if !is_ready(&self.device.file, wait) {
             return Ok(None);
         }
         let mut filled = buffer(0);
@@ -158,7 +112,7 @@ impl Capture {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             result => result?,
         }
-        let bytes = self.mappings.get(filled.index as usize).map_or(&[][..], Mapping::bytes);
+        let bytes = self.mappings.get(filled.index as usize).map_or(&[][..], |bytes| &bytes[..]);
         let [seconds, micros] = filled.time.map(|part| u64::try_from(part).unwrap_or(0));
         let time = Duration::from_secs(seconds) + Duration::from_micros(micros);
         let captured = Captured {
@@ -179,6 +133,21 @@ impl Drop for Capture {
         // VIDIOC_STREAMOFF; fails if the camera is gone.
         let _ = self.device.call(WRITE, 19, &mut BUFFERS_CAPTURE.clone());
     }
+}
+
+/// Waits at most `wait` for the next frame. Returns false if none came.
+#[cfg(unix)]
+fn is_ready(file: &File, wait: Duration) -> bool {
+    let file = std::os::fd::AsRawFd::as_raw_fd(file);
+    let mut ready = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
+    let wait = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one structure, which lives longer than the call.
+    unsafe { libc::poll(&raw mut ready, 1, wait) != 0 }
+}
+
+#[cfg(not(unix))]
+fn is_ready(_: &File, _: Duration) -> bool {
+    false
 }
 
 fn buffer(index: u32) -> Buffer {
@@ -208,7 +177,7 @@ fn set_mode(device: &Device, pick: &Pick, (width, height): (u32, u32)) -> anyhow
 }
 
 /// Requests buffers (VIDIOC_REQBUFS) and maps them (VIDIOC_QUERYBUF).
-fn map_buffers(device: &Device) -> io::Result<Vec<Mapping>> {
+fn map_buffers(device: &Device) -> io::Result<Vec<MmapMut>> {
     let mut request = BufferRequest {
         count: COUNT,
         kind: BUFFERS_CAPTURE,
@@ -219,7 +188,11 @@ fn map_buffers(device: &Device) -> io::Result<Vec<Mapping>> {
     let map = |index| {
         let mut one = buffer(index);
         device.call(READ | WRITE, 9, &mut one)?;
-        Mapping::new(device, &one)
+        let mut place = MmapOptions::new();
+        place.offset(one.place as u64).len(one.length as usize);
+        // SAFETY: a new mapping, whose place and length the driver stated. The driver writes only into
+        // buffers that are queued, and those are not read.
+        unsafe { place.map_mut(&device.file) }
     };
     (0..request.count).map(map).collect()
 }

@@ -11,7 +11,6 @@ mod modes;
 mod system;
 
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
@@ -134,7 +133,13 @@ pub fn by_path(node: &Path) -> Option<PathBuf> {
 pub fn is_camera(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     let named = name.starts_with(b"/dev/video") || name.starts_with(b"/dev/v4l/");
-    let device = || std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device());
+    #[cfg(unix)]
+    let is_device = |about: std::fs::Metadata| {
+        std::os::unix::fs::FileTypeExt::is_char_device(&about.file_type())
+    };
+    #[cfg(not(unix))]
+    let is_device = |_| false;
+    let device = || std::fs::metadata(path).is_ok_and(is_device);
     // A pipeline may begin with a name.
     (named && !name.contains(&b'!')) || device()
 }
@@ -169,6 +174,12 @@ pub fn prepare(name: &str, controls: &Controls) -> anyhow::Result<Vec<String>> {
 
 /// Opens the node of `name` and checks that it is free.
 fn connect(name: &str) -> anyhow::Result<(PathBuf, Device, String)> {
+    if !cfg!(target_os = "linux") {
+        bail!(
+            "only Linux has cameras of this name; name GStreamer's source, such as 'mfvideosrc device-index=0' \
+             on Windows and 'avfvideosrc device-index=0' on macOS"
+        );
+    }
     let node = match Path::new(name).canonicalize() {
         Ok(node) => node,
         Err(_) => bail!("no camera there; is it plugged in? `stereod devices` lists the cameras"),

@@ -26,6 +26,7 @@ use crate::source::gst::appsink::Shared;
 use stereod_core::thread::locked;
 
 /// The usual timer slack in nanoseconds, and the number of marks above it.
+#[cfg(target_os = "linux")]
 const USUAL: u64 = 50_000;
 const NUMBERS: u64 = 9_999;
 
