@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
-use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
+use crate::matching::{Params, levels};
 use carrying::CarryingEngine;
 use cpu::CpuOptions;
 pub use cpu::take_turns;
@@ -102,6 +102,10 @@ pub fn check(
     if choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
 }
 
+/// Why no GPU is used.
+const ONLY_ON_CPU: &str = "range windows are searched by the CPU engine only (`engine=cpu`); \
+     `windows=off` searches the whole range on a GPU";
+
 fn choose(
     choice: Choice,
     params: &Params,
@@ -111,6 +115,13 @@ fn choose(
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
+    if levels::has_windows(params, pairs.size) && choice != Choice::Cpu {
+        if choice == Choice::Auto {
+            say_once(ONLY_ON_CPU);
+            return on_cpu();
+        }
+        anyhow::bail!(Refusal::Device(ONLY_ON_CPU.into()));
+    }
     match choice {
         Choice::Cpu => return on_cpu(),
         Choice::Wgpu => return on_wgpu(params, pairs, options),

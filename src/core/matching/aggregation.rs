@@ -12,6 +12,11 @@ use crate::frame::Image;
 use crate::matching::cost::PixelCost;
 use crate::matching::params::Params;
 use crate::matching::prior::slant;
+use crate::matching::windows::{BLOCK, NO_SUM, Windows};
+
+/// Path cost of a candidate that a pixel does not try ([`Windows`]). It lowers no other, because the least one and P2
+/// together are at most 255 ([`Params::check`]).
+const NO_PATH_COST: u8 = u8::MAX;
 
 /// S(p, d) of every pixel and candidate.
 pub struct Sums {
@@ -46,22 +51,33 @@ impl Sums {
 }
 
 /// The sums over all of `params.paths`; `left` steers the adaptive P2. `expected` is the surface that paths follow
-/// freely, if there is one.
+/// freely, if there is one; `windows` are the candidates that each pixel tries, if not all.
 pub fn aggregate(
     cost: &dyn PixelCost,
     left: &Image,
     expected: Option<&[Option<i32>]>,
+    windows: Option<&Windows>,
     params: &Params,
 ) -> Sums {
     let (width, height, count) = (left.width(), left.height(), params.range.count);
     let mut values = vec![0u16; width * height * count];
     for &step in params.paths.steps() {
-        let path = path_costs(cost, left, expected, params, step);
+        let path = path_costs(cost, left, expected, windows, params, step);
         for (sum, path_cost) in values.iter_mut().zip(path) {
             *sum += u16::from(path_cost);
         }
     }
+    for (i, sums) in values.chunks_exact_mut(count).enumerate() {
+        let tried = tried(windows, (i % width, i / width));
+        sums.iter_mut().enumerate().filter(|&(k, _)| !tried(k)).for_each(|(_, sum)| *sum = NO_SUM);
+    }
     Sums { width, height, count, values }
+}
+
+/// Returns which candidates pixel (x, y) tries.
+fn tried(windows: Option<&Windows>, (x, y): (usize, usize)) -> impl Fn(usize) -> bool {
+    let blocks = windows.map(|windows| windows.of_pixel(x, y));
+    move |k| blocks.is_none_or(|blocks| blocks.contains(&((k / BLOCK) as u16)))
 }
 
 /// L_r of every pixel and candidate for the direction r = `step`.
@@ -69,6 +85,7 @@ pub fn path_costs(
     cost: &dyn PixelCost,
     left: &Image,
     expected: Option<&[Option<i32>]>,
+    windows: Option<&Windows>,
     params: &Params,
     (dx, dy): (i32, i32),
 ) -> Vec<u8> {
@@ -80,7 +97,11 @@ pub fn path_costs(
         let (x, y) = (i % width, i / width);
         let x = if dx < 0 { width - 1 - x } else { x };
         let y = if dy < 0 { height - 1 - y } else { y };
-        let pixel_costs = (0..count).map(|k| cost.at(x, y, params.range.min + k as i32));
+        let tried = tried(windows, (x, y));
+        let pixel_costs = (0..count).map(|k| match tried(k) {
+            true => cost.at(x, y, params.range.min + k as i32),
+            false => NO_PATH_COST,
+        });
 
         let at = (y * width + x) * count;
         let (before_x, before_y) = (x as i64 - i64::from(dx), y as i64 - i64::from(dy));
@@ -93,6 +114,10 @@ pub fn path_costs(
         let (before_x, before_y) = (before_x as usize, before_y as usize);
         let before_at = (before_y * width + before_x) * count;
         let mut before = path[before_at..][..count].to_vec();
+        // A path goes on with the candidates that both pixels try; without any it begins anew, as all are alike.
+        for (_, path) in before.iter_mut().enumerate().filter(|&(k, _)| !tried(k)) {
+            *path = NO_PATH_COST;
+        }
         let least = u32::from(*before.iter().min().expect("at least one candidate"));
         let step = expected.map_or(0, |expected| {
             slant(expected[before_y * width + before_x], expected[y * width + x])
@@ -109,7 +134,8 @@ pub fn path_costs(
             if k + 1 < count {
                 best = best.min(u32::from(before[k + 1]) + p1);
             }
-            path[at + k] = (u32::from(c) + best - least) as u8;
+            path[at + k] =
+                if tried(k) { (u32::from(c) + best - least) as u8 } else { NO_PATH_COST };
         }
     }
     path
@@ -150,7 +176,8 @@ mod tests {
     fn one_row_to_the_right_by_hand() {
         let cost = Table(vec![vec![vec![9, 0, 9, 9], vec![5, 5, 5, 1], vec![0, 20, 20, 20]]]);
         let left = Image::from_vec(3, 1, vec![0, 0, 0]);
-        let path = path_costs(&cost, &left, None, &params(4, Paths::Four, P2Mode::Fixed), (1, 0));
+        let path =
+            path_costs(&cost, &left, None, None, &params(4, Paths::Four, P2Mode::Fixed), (1, 0));
         assert_eq!(path[..4], [9, 0, 9, 9]);
         // least 0: k0 min(9, 0+2, 6) = 2; k1 0; k2 2; k3 min(9, 9+2, 6) = 6.
         assert_eq!(path[4..8], [7, 5, 7, 7]);
@@ -164,7 +191,7 @@ mod tests {
         let left = Image::from_vec(3, 1, vec![0, 0, 0]);
         let path = |expected: [Option<i32>; 3]| {
             let params = params(4, Paths::Four, P2Mode::Fixed);
-            path_costs(&cost, &left, Some(&expected), &params, (1, 0))[4..].to_vec()
+            path_costs(&cost, &left, Some(&expected), None, &params, (1, 0))[4..].to_vec()
         };
         // 9 0 9 4 holds one candidate lower, too: 0 0 4 4, from which 5 + 0, 5 + 0, 5 + 2, 1 + 4.
         assert_eq!(path([Some(2), Some(1), None])[..4], [5, 5, 7, 5]);
@@ -180,12 +207,13 @@ mod tests {
         let cost = Table(vec![vec![vec![0, 90, 90], vec![10, 10, 10]]]);
         let left = Image::from_vec(2, 1, vec![100, 103]);
         let mode = P2Mode::Linear { min: 1, slope_16: 16 };
-        let path = path_costs(&cost, &left, None, &params(3, Paths::Four, mode), (1, 0));
+        let path = path_costs(&cost, &left, None, None, &params(3, Paths::Four, mode), (1, 0));
         // Step 3 makes P2 = 6 - 3 = 3; k1 = 0 + P1.
         assert_eq!(path[3..], [10, 12, 13]);
         let path = path_costs(
             &cost,
             &left,
+            None,
             None,
             &params(3, Paths::Four, P2Mode::InverseGradient),
             (1, 0),
@@ -193,7 +221,7 @@ mod tests {
         // 6 / 3 = 2, not below P1.
         assert_eq!(path[3..], [10, 12, 12]);
         let mode = P2Mode::Linear { min: 1, slope_16: 80 };
-        let path = path_costs(&cost, &left, None, &params(3, Paths::Four, mode), (1, 0));
+        let path = path_costs(&cost, &left, None, None, &params(3, Paths::Four, mode), (1, 0));
         // The floor of 1 lies below P1 and so beats it.
         assert_eq!(path[3..], [10, 11, 11]);
     }
@@ -204,11 +232,11 @@ mod tests {
         let left = Image::from_vec(2, 2, vec![0; 4]);
         let p = params(2, Paths::Eight, P2Mode::Fixed);
         // Down-right: only (1, 1) has a predecessor, (0, 0) = [1, 5]: [0, 2].
-        assert_eq!(path_costs(&cost, &left, None, &p, (1, 1)), [1, 5, 4, 0, 3, 3, 7, 10]);
+        assert_eq!(path_costs(&cost, &left, None, None, &p, (1, 1)), [1, 5, 4, 0, 3, 3, 7, 10]);
         // Up-right: only (1, 0), from (0, 1) = [3, 3].
-        assert_eq!(path_costs(&cost, &left, None, &p, (1, -1)), [1, 5, 4, 0, 3, 3, 7, 8]);
+        assert_eq!(path_costs(&cost, &left, None, None, &p, (1, -1)), [1, 5, 4, 0, 3, 3, 7, 8]);
         // Down-left: only (0, 1), from (1, 0) = [4, 0]: [2, 0].
-        assert_eq!(path_costs(&cost, &left, None, &p, (-1, 1)), [1, 5, 4, 0, 5, 3, 7, 8]);
+        assert_eq!(path_costs(&cost, &left, None, None, &p, (-1, 1)), [1, 5, 4, 0, 5, 3, 7, 8]);
     }
 
     #[test]
@@ -223,12 +251,12 @@ mod tests {
         // Two down and one right: only (1, 2) has a predecessor, (0, 0) = [1, 5]: [0, 2] with P1 =
         // 2.
         assert_eq!(
-            path_costs(&Table(costs.clone()), &left, None, &p, (1, 2)),
+            path_costs(&Table(costs.clone()), &left, None, None, &p, (1, 2)),
             [1, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 3]
         );
         // Two up and one left: only (0, 0), from (1, 2) = [6, 1]: [2, 0].
         assert_eq!(
-            path_costs(&Table(costs), &left, None, &p, (-1, -2)),
+            path_costs(&Table(costs), &left, None, None, &p, (-1, -2)),
             [3, 5, 4, 0, 3, 3, 7, 8, 2, 9, 6, 1]
         );
     }
@@ -240,7 +268,7 @@ mod tests {
         for (paths, factor) in
             [(Paths::Four, 4), (Paths::Five, 5), (Paths::Eight, 8), (Paths::Sixteen, 16)]
         {
-            let sums = aggregate(&cost, &left, None, &params(2, paths, P2Mode::Fixed));
+            let sums = aggregate(&cost, &left, None, None, &params(2, paths, P2Mode::Fixed));
             assert_eq!(sums.at(0, 0), [3 * factor, factor]);
         }
     }

@@ -1,13 +1,26 @@
 //! Pyramid levels of a pair: the images and their halves, as many as the prior uses.
 
 use crate::frame::Image;
-use crate::matching::params::Params;
+use crate::matching::cost::Cost;
+use crate::matching::params::{Params, Paths};
 use crate::matching::pyramid::{half, half_size};
 use crate::matching::texture::noise_threshold;
+use crate::matching::windows;
 
 /// Parameters and size of the next coarser level; `None` without a prior or if the images are too small.
 pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize, usize))> {
     Some((params.coarser()?, half_size(size)?))
+}
+
+/// Reports whether images of this size are matched with range windows ([`windows`]): if the parameters ask for them,
+/// the range has more candidates than a tile tries, and there is a half-size map. Windows know no knight's moves, and
+/// no costs that are sums over a window themselves.
+pub fn has_windows(params: &Params, size: (usize, usize)) -> bool {
+    params.windows
+        && params.range.count > windows::CANDIDATES
+        && coarser(params, size).is_some()
+        && !matches!(params.paths, Paths::None | Paths::Sixteen)
+        && !matches!(params.cost, Cost::Block { .. } | Cost::Ad { window: 2.., .. })
 }
 
 /// Parameters and sizes of all levels, the finest first.

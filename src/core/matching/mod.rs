@@ -35,6 +35,7 @@ pub mod texture;
 pub mod tiles;
 pub mod uniqueness;
 pub mod window;
+pub mod windows;
 pub mod winner;
 
 pub use block::{BlockMeasure, BlockWindow};
@@ -59,6 +60,7 @@ use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
 use crate::matching::aggregation::Sums;
 use crate::matching::cost::PixelCost;
 use crate::matching::mutual_information::CostTable;
+use crate::matching::windows::Windows;
 use crate::pool::Pooled;
 
 /// Returns the disparity map of one rectified pair, without the history of a stream.
@@ -229,9 +231,15 @@ fn match_level(
 
 /// The stages of matching, in order, up to the filters.
 fn compute_disparities(inputs: Inputs<'_>, params: &Params) -> Disparities {
-    let expected = expect(inputs, params);
+    let size = (inputs.left.width(), inputs.left.height());
+    let coarse = match_coarser(inputs, params);
+    let expected = coarse.as_ref().map(|(coarse, _)| prior::expected(coarse, size));
+    let windows = coarse.filter(|_| levels::has_windows(params, size));
+    let windows = windows
+        .map(|(coarse, unfiltered)| Windows::of(coarse.values(), &unfiltered, size, params.range));
     let costs = compute_costs(inputs, expected.as_deref(), params);
-    let sums = aggregate_costs(costs.as_ref(), inputs, expected.as_deref(), params);
+    let expected = expected.as_deref();
+    let sums = aggregate_costs(costs.as_ref(), inputs, expected, windows.as_ref(), params);
     let (winners, mut values) = select_disparities(&sums, params);
     check_consistency(&sums, &winners, params, &mut values);
     refine_subpixel(&sums, &winners, params, &mut values);
@@ -257,6 +265,7 @@ fn aggregate_costs(
     costs: &dyn PixelCost,
     inputs: Inputs<'_>,
     expected: Option<&[Option<i32>]>,
+    windows: Option<&Windows>,
     params: &Params,
 ) -> Sums {
     let Inputs { left, right, .. } = inputs;
@@ -264,9 +273,9 @@ fn aggregate_costs(
     match (params.paths, params.cost, params.p2_guide) {
         (Paths::None, Cost::Block { .. }, _) => local::block_sums(left, right, params),
         (Paths::None, ..) => local::sum_costs(costs, (left.width(), left.height()), params),
-        (_, _, Guide::Picture) => aggregation::aggregate(costs, left, surface, params),
+        (_, _, Guide::Picture) => aggregation::aggregate(costs, left, surface, windows, params),
         (_, _, Guide::Smoothed) => {
-            aggregation::aggregate(costs, &pyramid::smooth(left), surface, params)
+            aggregation::aggregate(costs, &pyramid::smooth(left), surface, windows, params)
         }
     }
 }
@@ -320,17 +329,18 @@ fn filter(
     (DisparityMap::new(width, height, params.range, Pooled::unpooled(values)), confidence)
 }
 
-/// Matches the half-size pair, and returns the disparities that its map predicts; `None` without a prior, or if
-/// the images are too small. The cost table of two grey levels also holds for means of four pixels.
-fn expect(inputs: Inputs<'_>, params: &Params) -> Option<Vec<Option<i32>>> {
+/// Matches the half-size pair, and returns its map and the values before the filters; `None` without a prior, or if the
+/// images are too small. The cost table of two grey levels also holds for means of four pixels.
+fn match_coarser(inputs: Inputs<'_>, params: &Params) -> Option<(DisparityMap, Vec<i16>)> {
     let size = (inputs.left.width(), inputs.left.height());
     let (coarser, _) = levels::coarser(params, size)?;
     let [left, right] = [inputs.left, inputs.right].map(pyramid::half);
     let thresholds = inputs.thresholds.map(|all| &all[1..]);
     let halves = Inputs { left: &left, right: &right, thresholds, ..inputs };
     let disparities = compute_disparities(halves, &coarser);
+    let unfiltered = disparities.values.clone();
     let (map, _) = filter(disparities, halves, &coarser, &mut History::default());
-    Some(prior::expected(&map, size))
+    Some((map, unfiltered))
 }
 
 #[cfg(test)]

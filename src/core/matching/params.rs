@@ -39,6 +39,9 @@ pub struct Params {
     /// Whether paths follow the surface that the prior expects without a penalty. Without a prior it has no
     /// effect.
     pub surface: bool,
+    /// Whether a wide range is searched only near the disparities of the half-size map ([`super::windows`]). Without a
+    /// prior it has no effect.
+    pub windows: bool,
     /// Directions of aggregation.
     pub paths: Paths,
     /// Window over which the costs of single pixels are summed without paths.
@@ -155,6 +158,7 @@ builder! {
     with_speckle speckle: Option<Speckle>;
     ---
     with_surface surface: bool;
+    with_windows windows: bool;
     with_range range: DisparityRange;
     with_sum_window sum_window: BlockWindow;
     with_p2_guide p2_guide: Guide;
@@ -208,6 +212,7 @@ impl Params {
                 levels => Some(Prior { levels, strength: 5 }),
             },
             surface: true,
+            windows: false,
             paths: match of_cost.paths {
                 0 => Paths::None,
                 4 => Paths::Four,
@@ -247,6 +252,7 @@ impl Params {
             window: None,
             prior: None,
             surface: false,
+            windows: false,
             paths: Paths::Eight,
             sum_window: BlockWindow::PIXEL,
             p1,

@@ -8,7 +8,7 @@ use crate::matching::subpixel::Subpixel;
 type Add = fn(&mut Params, &Params);
 
 /// The stages in order; interpolation comes early, because it also shows small differences of sums.
-const STAGES: [(&str, Add); 15] = [
+const STAGES: [(&str, Add); 16] = [
     ("cost volume", |_, _| ()),
     ("sub-pixel", |params, of| params.subpixel = of.subpixel),
     ("window sums", |params, of| params.sum_window = of.sum_window),
@@ -18,6 +18,7 @@ const STAGES: [(&str, Add); 15] = [
     ("texture", |params, of| params.window = of.window),
     (PRIOR, |params, of| params.prior = of.prior),
     ("surface", |params, of| params.surface = of.surface),
+    ("windows", |params, of| params.windows = of.windows),
     ("uniqueness", |params, of| params.uniqueness = of.uniqueness),
     ("left-right", |params, of| params.left_right = of.left_right),
     ("confidence", |params, of| params.confidence = of.confidence),
@@ -45,6 +46,7 @@ impl Params {
             window: None,
             prior: None,
             surface: false,
+            windows: false,
             uniqueness: 0,
             left_right: None,
             subpixel: Subpixel::Off,
@@ -81,6 +83,7 @@ mod tests {
         let fill = Some(Fill { rule: FillRule::Rays, reach: 9 });
         let params = Params {
             fill,
+            windows: true,
             confidence: Some(3),
             steady: Some(Steady { strength: 9 }),
             ..Params::default()

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::frame::SUBPIXEL;
+use crate::matching::windows::NO_SUM;
 
 /// Number of [`Subpixel::limits`]: offsets in 1/16 px from a winner to half way to its neighbour.
 pub const LIMITS: usize = 8;
@@ -52,12 +53,14 @@ impl Subpixel {
     }
 
     /// Offset of the disparity from the winner in 1/16 px, from the sums of all candidates of a pixel; 0 at
-    /// the ends of the range, because the winner lacks a neighbour.
+    /// the ends of the range, and of what a pixel tries of it, because the winner lacks a neighbour.
     pub fn within(self, sums: &[u16], winner: usize) -> i16 {
-        if winner == 0 || winner + 1 >= sums.len() {
-            return 0;
+        match sums.get(winner.wrapping_sub(1)..winner + 2) {
+            Some(&[before, least, after]) if before != NO_SUM && after != NO_SUM => {
+                self.offset(before, least, after)
+            }
+            _ => 0,
         }
-        self.offset(sums[winner - 1], sums[winner], sums[winner + 1])
     }
 
     /// Offset of the disparity from the winner in 1/16 px, from -8 to 8. `b` is the winner's sum, the least;

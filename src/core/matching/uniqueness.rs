@@ -2,12 +2,13 @@
 
 use crate::frame::INVALID;
 use crate::matching::aggregation::Sums;
+use crate::matching::windows::NO_SUM;
 
 /// The least sum of a pixel among the candidates that are more than one away from the winner;
 /// `None` if there is none.
 pub fn rival(sums: &[u16], winner: usize) -> Option<u16> {
     let rivals = sums.iter().enumerate().filter(|&(k, _)| k.abs_diff(winner) > 1);
-    rivals.map(|(_, &sum)| sum).min()
+    rivals.map(|(_, &sum)| sum).filter(|&sum| sum != NO_SUM).min()
 }
 
 /// Invalidates pixels with a winner that is hardly better than another candidate: some d' with abs(d' - d) >

@@ -1,6 +1,7 @@
 //! The candidate with the smallest sum.
 
 use crate::matching::aggregation::Sums;
+use crate::matching::windows::NO_SUM;
 
 /// Returns the number of the best candidate of every pixel; ties to the smallest disparity.
 pub fn select_winners(sums: &Sums) -> Vec<usize> {
@@ -29,7 +30,8 @@ pub fn select_right_winners(sums: &Sums, min_disparity: i32) -> Vec<Option<usize
                 let inside = (0..sums.width as i64).contains(&left_x);
                 inside.then(|| (k, sums.at(left_x as usize, y)[k]))
             });
-            winners.push(candidates.min_by_key(|&(_, s)| s).map(|(k, _)| k));
+            let tried = candidates.filter(|&(_, s)| s != NO_SUM);
+            winners.push(tried.min_by_key(|&(_, s)| s).map(|(k, _)| k));
         }
     }
     winners

@@ -68,6 +68,14 @@ pub enum WindowWhere {
     Everywhere,
 }
 
+/// Whether a wide range is searched only where the half-size map suggests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Windows {
+    Off,
+    Auto,
+}
+
 /// The surface that paths follow without a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -141,6 +149,7 @@ pub struct Matching {
     pub prior: u8,
     pub prior_strength: u8,
     pub surface: Surface,
+    pub windows: Windows,
     pub paths: u32,
     pub p1: u8,
     pub p2: u8,
@@ -234,6 +243,7 @@ impl Matching {
             prior: (self.prior > 0)
                 .then_some(Prior { levels: self.prior, strength: self.prior_strength }),
             surface: self.surface == Surface::Coarse,
+            windows: self.windows == Windows::Auto,
             paths: Paths::try_from(self.paths)?,
             sum_window: self.block_window,
             p1: self.p1,

@@ -14,7 +14,7 @@ use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod_core::engine::difference::compare_maps;
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Image, Mask};
-use stereod_core::matching::match_pair;
+use stereod_core::matching::{levels, match_pair};
 use stereod_core::{
     CensusWindow, CombinedWeights, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior,
     Speckle, Window,
@@ -60,6 +60,28 @@ proptest! {
         size in prop_oneof![3 => (1usize..70, 1usize..30), 1 => (1usize..180, 1usize..12)],
         threads in prop_oneof![3 => 1usize..=4, 1 => 5usize..=16],
         looks in proptest::collection::vec(looks(), 1..=3),
+        costs_anew in any::<bool>(),
+    ) {
+        prop_assert!(params.check().is_ok(), "{:?}", params.check());
+        let options = with_threads(threads).map(|options| CpuOptions { costs_anew, ..options });
+        compare(&params, size, options, &looks).map_err(TestCaseError::fail)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn range_windows_give_the_bytes_of_the_reference(
+        (params, size) in (params(), (32usize..150, 32usize..80)).prop_filter_map(
+            "windows apply",
+            |(params, size)| {
+                let params = params.with_windows(true);
+                levels::has_windows(&params, size).then_some((params, size))
+            },
+        ),
+        threads in 1usize..=4,
+        looks in proptest::collection::vec(looks(), 1..=2),
         costs_anew in any::<bool>(),
     ) {
         prop_assert!(params.check().is_ok(), "{:?}", params.check());

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use super::features::Features;
-use super::geometry::{Geometry, writes_costs};
+use super::geometry::{Geometry, TILE_SUMS, writes_costs};
 use super::memory::{Arena, Block};
 use super::mirrored_rows::Stripes;
 use super::pixel_rows::{self, HandedOn};
@@ -170,6 +170,7 @@ impl Scratch {
             arena.block(if needed { product(factors) } else { 0 })
         };
         let path_states = || bytes(banded, [vertical, geometry.path_state_slots(), depth]);
+        let columns = if geometry.windowed { TILE_SUMS } else { cells };
         let numbers = |needed: bool, len: usize| arena.filled(if needed { len } else { 0 }, 0);
         let sums = |needed: bool, len: usize| arena.filled(if needed { len } else { 0 }, 0);
         Ok(Self {
@@ -181,7 +182,7 @@ impl Scratch {
             band_costs: bytes(stores_band, [band_rows, width, depth])?,
             pixel_costs: arena.block(pixel_rows::own_len(geometry, params))?,
             kept_costs: bytes(adds_pixels, [kept_rows(params), width, depth])?,
-            window_columns: numbers(adds_pixels || params.window.is_some(), cells)?,
+            window_columns: numbers(adds_pixels || params.window.is_some(), columns)?,
             window_sums: numbers(adds_pixels, depth)?,
             wide_columns: arena.filled(cells.saturating_mul(parts), 0)?,
             wide_sums: arena.filled(depth * parts, 0)?,

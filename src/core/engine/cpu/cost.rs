@@ -4,6 +4,7 @@
 
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
+use crate::matching::windows::BLOCKS;
 
 /// A cost of every pixel and candidate.
 pub trait FrameCost: Copy + Send + Sync {
@@ -14,6 +15,12 @@ pub trait FrameCost: Copy + Send + Sync {
     /// # Safety
     /// As [`Vector::splat`]; the row lies in the image, and in the band of a stored cost.
     unsafe fn row<V: Vector>(&self, y: usize) -> Self::Row<V>;
+}
+
+/// A cost that can be computed for the candidates of a tile (`windows.rs`).
+pub trait BlockCost: FrameCost {
+    /// The cost, for these blocks of candidates.
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self;
 }
 
 pub trait RowCost<V: Vector>: Copy {
@@ -82,6 +89,12 @@ pub struct AdRow<V> {
     padding: Padding,
 }
 
+impl BlockCost for AdCost {
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        Self { stripes: self.stripes.of_blocks(blocks), ..self }
+    }
+}
+
 impl FrameCost for AdCost {
     type Row<V: Vector> = AdRow<V>;
 
@@ -126,7 +139,7 @@ impl<V: Vector> PixelCost<V> for AdPixel<V> {
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the mirrored row holds all vectors of the pixel.
         unsafe {
-            let right = V::load(self.right.add(self.starts.at(chunk)));
+            let right = self.starts.load::<V>(self.right, chunk);
             self.padding.apply(self.left.abs_diff(right).min(self.truncation), chunk)
         }
     }

@@ -81,19 +81,27 @@ pub struct StoredCosts<'a, W> {
     pub writer: W,
 }
 
+impl Frame<'_> {
+    /// The memory for the costs of a band's rows, and whether an earlier sweep has filled it.
+    pub(super) fn band_costs(&self, scratch: &Scratch, rows: Rows, again: bool) -> (*mut u8, bool) {
+        let Geometry { width, depth, keeps_costs, .. } = *self.geometry;
+        match keeps_costs {
+            // SAFETY: there is room for all rows; each band belongs to one thread.
+            true => (unsafe { self.shared.whole_costs.ptr().add(rows.0 * width * depth) }, again),
+            false => (scratch.band_costs.ptr(), false),
+        }
+    }
+}
+
 impl<W: CostWriter> CostSource for StoredCosts<'_, W> {
     type Cost = BandCost;
 
     fn compute_costs<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, again: bool) -> BandCost {
         let frame = self.frame;
-        let Geometry { width, depth, keeps_costs, .. } = *frame.geometry;
-        let band_costs = match keeps_costs {
-            // SAFETY: there is room for all rows; each band belongs to one thread.
-            true => unsafe { frame.shared.whole_costs.ptr().add(rows.0 * width * depth) },
-            false => scratch.band_costs.ptr(),
-        };
+        let Geometry { width, depth, .. } = *frame.geometry;
+        let (band_costs, stored) = frame.band_costs(scratch, rows, again);
         let cost = BandCost { band_costs, first: rows.0, width, depth };
-        if again && keeps_costs {
+        if stored {
             return cost;
         }
         let Some(support) = frame.support else {

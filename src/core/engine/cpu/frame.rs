@@ -11,6 +11,7 @@ use super::mirrored_rows::Stripes;
 use super::plane_costs::Planes;
 use super::support::PixelSupport;
 use super::watch::Watch;
+use super::windows::View;
 use crate::frame::Image;
 use crate::matching::Params;
 use crate::thread::locked;
@@ -32,6 +33,10 @@ pub struct Frame<'a> {
     pub support: Option<&'a [PixelSupport]>,
     /// Noise threshold of the left image, if a filter uses it.
     pub threshold: u32,
+    /// The candidates of each pixel, if not the whole range.
+    pub windows: Option<View<'a>>,
+    /// For a finer level's windows: takes the values before the filters, one per pixel.
+    pub unfiltered: Option<Output>,
     /// The cost table of mutual information, if that is the cost.
     pub round: Option<InformationRound<'a>>,
     /// Memory of all threads, made for this geometry.
@@ -60,7 +65,8 @@ pub struct InformationRound<'a> {
 // SAFETY: the threads write different rows of the map, which outlives the frame.
 unsafe impl Sync for InformationRound<'_> {}
 
-/// Memory of the result; every thread writes its own rows.
+/// Memory of a map; every thread writes its own rows.
+#[derive(Clone, Copy)]
 pub struct Output(pub *mut i16);
 
 // SAFETY: the threads write different rows, and the buffer outlives the frame.

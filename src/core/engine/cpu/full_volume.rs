@@ -6,7 +6,7 @@ use super::cost_source::CostSource;
 use super::frame::Frame;
 use super::geometry::{Geometry, TILE};
 use super::memory::Plane;
-use super::path::{extend, path_delta};
+use super::path::{extend, least, path_delta};
 use super::shape::{Shape, ShapedKernel};
 use super::simd::Vector;
 use super::stage_timer::StageTimer;
@@ -139,16 +139,12 @@ impl Direction<'_> {
                 let here = self.guide.row(y)[x];
                 let p2 = V::splat(self.p2[usize::from(here.abs_diff(brightness))]);
                 brightness = here;
-                let mut least = before[0];
-                for &vector in &before[1..chunks] {
-                    least = least.min(vector);
-                }
-                let least = least.least();
+                let least = least(&before[..chunks]);
                 let expected_here = expected(x, y);
                 let slant = expected_before.zip(expected_here).map_or(0, |(a, b)| slant_of(a, b));
                 expected_before = expected_here;
                 if slant != 0 {
-                    extend(&mut before[..chunks], slant);
+                    extend(&mut before[..chunks], slant, [zero; 2]);
                 }
                 let pixel = (y * width + x) * depth;
                 let first = before[0];
@@ -205,7 +201,7 @@ impl ShapedKernel for SelectRow<'_> {
                         piece.put::<V>(i, c, sums);
                     }
                 }
-                self.winner.select_disparities::<V, MAX, EXACT>(first, columns);
+                self.winner.select_disparities::<V, MAX, EXACT>(first, columns, None);
             }
         }
     }

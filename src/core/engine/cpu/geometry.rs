@@ -1,9 +1,19 @@
 //! Sizes that follow from the parameters and the image size.
 
+use crate::matching::levels;
+use crate::matching::windows::{self, BLOCK, CANDIDATES};
 use crate::matching::{Cost, Params, Paths};
 
 /// Rows of a band. The downward sweep stores its path vectors only at the start of each band.
 const BAND_ROWS: usize = 8;
+/// Columns of a tile of range windows (`windows.rs`) and around it, where costs are averaged.
+const AROUND_TILE: usize = windows::TILE + 2 * RADIUS_MAX;
+/// Largest radius of the window over which costs are averaged.
+const RADIUS_MAX: usize = 2;
+/// Elements for the costs of single pixels of a band in and around a tile of range windows.
+pub(super) const TILE_COSTS: usize = (BAND_ROWS + 2 * RADIUS_MAX) * AROUND_TILE * CANDIDATES;
+/// Elements for their sums over the rows of a window.
+pub(super) const TILE_SUMS: usize = AROUND_TILE * CANDIDATES;
 /// Columns of a tile; not below [`BAND_ROWS`].
 pub(super) const TILE: usize = 32;
 
@@ -11,8 +21,12 @@ pub(super) const TILE: usize = 32;
 pub struct Geometry {
     pub width: usize,
     pub height: usize,
-    /// Number of candidates, D.
+    /// Whether range windows restrict the candidates of a pixel (`windows.rs`).
+    pub windowed: bool,
+    /// Number of candidates of a pixel: those of the range or of its window.
     pub count: usize,
+    /// Candidates that any pixel can have, with those that pad vectors or the last block.
+    pub reach: usize,
     /// Smallest candidate.
     pub min: i32,
     /// Vectors per pixel.
@@ -42,6 +56,7 @@ pub struct Geometry {
 
 /// Reports whether the paths read stored costs: for all costs except a single difference.
 pub fn writes_costs(params: &Params) -> bool {
+    // Windows need a prior, so they are among the supported ones.
     let single = matches!(params.cost, Cost::Ad { window: 1, .. });
     !params.is_local() && (params.is_supported() || !single)
 }
@@ -54,7 +69,8 @@ impl Geometry {
         lanes: usize,
         costs_anew: bool,
     ) -> Self {
-        let count = params.range.count;
+        let windowed = levels::has_windows(params, (width, height));
+        let count = if windowed { CANDIDATES } else { params.range.count };
         let chunks = count.div_ceil(lanes);
         let pairs_fit = u32::from(params.p2) * 2 <= 255;
         let (banded, upward) =
@@ -62,7 +78,12 @@ impl Geometry {
         Self {
             width,
             height,
+            windowed,
             count,
+            reach: match windowed {
+                true => params.range.count.next_multiple_of(BLOCK),
+                false => chunks * lanes,
+            },
             min: params.range.min,
             chunks,
             depth: chunks * lanes,
@@ -111,7 +132,7 @@ impl Geometry {
 
     /// Length of a stripe of a mirrored right row (`mirrored_rows.rs`).
     pub fn stripe_len(&self) -> usize {
-        (self.width - 1 + self.depth).div_ceil(self.chunks)
+        (self.width - 1 + self.reach).div_ceil(self.chunks)
     }
 
     /// Length of a mirrored right row (`mirrored_rows.rs`).

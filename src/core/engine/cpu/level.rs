@@ -8,14 +8,17 @@ use super::features::Features;
 use super::filter::Filters;
 use super::frame::{Frame, InformationRound, Output};
 use super::geometry::Geometry;
-use super::memory::Arena;
+use super::memory::{Arena, Block};
+use super::mirrored_rows::Stripes;
 use super::prepare::{Prepare, Prepared, TEXTURE};
 use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
-use crate::frame::{Image, StageTime};
-use crate::matching::Params;
-use crate::memory::Refused;
+use super::windows::Tiles;
+use crate::frame::{DisparityRange, Image, StageTime};
+use crate::matching::levels::coarser;
+use crate::matching::{self, Params};
+use crate::memory::{Refused, product};
 
 /// Matches pairs of one size with one set of parameters.
 pub struct Level {
@@ -29,6 +32,14 @@ pub struct Level {
     scratches: Vec<Mutex<Scratch>>,
     prepare: Prepare,
     pub filters: Filters,
+    windows: Option<Windows>,
+}
+
+/// Memory of range windows.
+struct Windows {
+    /// The map of the coarser level before its filters.
+    unfiltered: Block<i16>,
+    tiles: Tiles,
 }
 
 impl Level {
@@ -54,12 +65,68 @@ impl Level {
             shared: Shared::new(arena, &geometry, &params, &features, threads)?,
             prepare,
             filters: Filters::new(arena, &params, size, threads)?,
+            windows: match coarser(&params, size).filter(|_| geometry.windowed) {
+                Some((_, (width, height))) => Some(Windows {
+                    unfiltered: arena.block(product([width, height]))?,
+                    tiles: Tiles::new(size, lanes),
+                }),
+                None => None,
+            },
             scratches,
             features,
             geometry,
             simd,
             params,
         })
+    }
+
+    /// Matches the half-size pair on the coarser levels, for the prior and the windows of this one.
+    ///
+    /// # Safety
+    /// As [`run`].
+    unsafe fn match_coarser(
+        &mut self,
+        coarser: &mut [Level],
+        team: &mut Team,
+        eyes: [&Image; 2],
+        PairInputs { thresholds, round, .. }: PairInputs<'_>,
+        timer: &mut StageTimer,
+    ) -> Result<(), Refused> {
+        let (false, Some(map)) = (coarser.is_empty(), self.prepare.coarse_map()) else {
+            return Ok(());
+        };
+        let [left, right] = eyes;
+        let halves = [self.prepare.half(team, left)?, self.prepare.half(team, right)?];
+        timer.end("pyramid");
+        let inputs = PairInputs {
+            thresholds: thresholds.map(|all| &all[1..]),
+            goes_on: false,
+            round: round.map(|round| InformationRound { map: None, last: true, ..round }),
+            unfiltered: self.windows.as_ref().map(|windows| Output(windows.unfiltered.ptr())),
+        };
+        // SAFETY: the map has the coarser level's size, and is only read after that level is done.
+        unsafe { run(coarser, team, halves.each_ref(), inputs, map)? };
+        timer.end("prior");
+        if let (Some(windows), Some(coarse)) = (&mut self.windows, self.prepare.coarse()) {
+            windows.choose(coarse, self.params.range);
+            timer.end("windows");
+        }
+        Ok(())
+    }
+
+    fn stripes(&self) -> Stripes {
+        Stripes::of(&self.geometry, self.shared.starts.ptr())
+    }
+}
+
+impl Windows {
+    /// Chooses the candidates of the next pair from the coarser level's map.
+    fn choose(&mut self, coarse: &[i16], range: DisparityRange) {
+        // SAFETY: the coarser level has written all of its values.
+        let unfiltered = unsafe { self.unfiltered.all(coarse.len()) };
+        let size = self.tiles.size;
+        self.tiles
+            .set(&matching::windows::Windows::of(coarse, unfiltered, size, range), range.count);
     }
 }
 
@@ -72,6 +139,8 @@ pub struct PairInputs<'a> {
     pub goes_on: bool,
     /// The cost table of mutual information, if that is the cost.
     pub round: Option<InformationRound<'a>>,
+    /// Takes the map before its filters, for the windows of a finer level.
+    pub unfiltered: Option<Output>,
 }
 
 /// Matches a pair on the first level, which has its size, with the prior from the others. Returns the time of
@@ -84,24 +153,14 @@ pub unsafe fn run(
     levels: &mut [Level],
     team: &mut Team,
     [left, right]: [&Image; 2],
-    PairInputs { thresholds, goes_on, round }: PairInputs<'_>,
+    PairInputs { thresholds, goes_on, round, unfiltered }: PairInputs<'_>,
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
     let mut timer = StageTimer::begin();
-    if let (false, Some(map)) = (coarser.is_empty(), level.prepare.coarse_map()) {
-        let prepare = &level.prepare;
-        let halves = [prepare.half(team, left)?, prepare.half(team, right)?];
-        timer.end("pyramid");
-        let inputs = PairInputs {
-            thresholds: thresholds.map(|all| &all[1..]),
-            goes_on: false,
-            round: round.map(|round| InformationRound { map: None, last: true, ..round }),
-        };
-        // SAFETY: the map has the coarser level's size, and is only read after that level is done.
-        unsafe { run(coarser, team, halves.each_ref(), inputs, map)? };
-        timer.end("prior");
-    }
+    let inputs = PairInputs { thresholds, goes_on, round, unfiltered };
+    // SAFETY: the caller's promise.
+    unsafe { level.match_coarser(coarser, team, [left, right], inputs, &mut timer)? };
     let threshold = thresholds.map(|all| all[0]);
     let Prepared { guide, threshold } =
         level.prepare.run(team, left, threshold, &level.geometry, &level.params)?;
@@ -128,6 +187,8 @@ pub unsafe fn run(
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
         threshold,
+        windows: level.windows.as_ref().map(|windows| windows.tiles.view(level.stripes())),
+        unfiltered,
         round,
         shared: &level.shared,
         scratches: &level.scratches,

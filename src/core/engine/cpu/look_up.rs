@@ -1,9 +1,10 @@
 //! Costs from a table of all pairs of grey levels: mutual information.
 
-use super::cost::{FrameCost, Padding, PixelCost, RowCost};
+use super::cost::{BlockCost, FrameCost, Padding, PixelCost, RowCost};
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
 use crate::matching::mutual_information::LEVELS;
+use crate::matching::windows::BLOCKS;
 
 #[derive(Clone, Copy)]
 pub struct LookUpCost {
@@ -30,6 +31,12 @@ pub struct LookUpRow {
     stripes: Stripes,
     table: *const u8,
     padding: Padding,
+}
+
+impl BlockCost for LookUpCost {
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        Self { stripes: self.stripes.of_blocks(blocks), ..self }
+    }
 }
 
 impl FrameCost for LookUpCost {
@@ -77,7 +84,7 @@ impl<V: Vector> PixelCost<V> for LookUpPixel {
     unsafe fn load(&self, chunk: usize) -> V {
         // SAFETY: the mirrored row holds all vectors of the pixel; a row of the table has 256 costs.
         unsafe {
-            let right = V::load(self.right.add(self.starts.at(chunk)));
+            let right = self.starts.load::<V>(self.right, chunk);
             self.padding.apply(right.look_up(self.costs), chunk)
         }
     }

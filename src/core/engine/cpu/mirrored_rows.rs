@@ -6,13 +6,30 @@
 //! number i / n of stripe i mod n.
 
 use super::geometry::Geometry;
+use super::simd::Vector;
+use crate::matching::windows::BLOCKS;
 
 #[derive(Clone, Copy)]
 pub struct Stripes {
     width: usize,
     /// Offsets of all stripes, then again, each one number further on.
     starts: *const u32,
+    blocks: Blocks,
 }
+
+/// The candidates of a pixel, in blocks.
+#[derive(Clone, Copy)]
+enum Blocks {
+    /// From this block of the range on.
+    From(u16),
+    /// Those of a tile (`windows.rs`), which do not all follow each other.
+    Of([u16; BLOCKS]),
+}
+
+// SAFETY: the table is only read, and outlives its users.
+unsafe impl Send for Stripes {}
+// SAFETY: as above.
+unsafe impl Sync for Stripes {}
 
 impl Stripes {
     /// The table of offsets, with two entries per vector of a pixel.
@@ -22,7 +39,13 @@ impl Stripes {
     }
 
     pub fn of(geometry: &Geometry, starts: *const u32) -> Self {
-        Self { width: geometry.width, starts }
+        Self { width: geometry.width, starts, blocks: Blocks::From(0) }
+    }
+
+    /// The candidates of these blocks instead of the whole range.
+    pub fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        let follow = blocks.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        Self { blocks: if follow { Blocks::From(blocks[0]) } else { Blocks::Of(blocks) }, ..self }
     }
 
     /// Returns the offsets of the `chunks` vectors of column `x`.
@@ -35,7 +58,8 @@ impl Stripes {
         let (first, count) = ((self.width - 1 - x) as u32, chunks as u32);
         // SAFETY: the stripe is one of the row's.
         let starts = unsafe { self.starts.add((first % count) as usize) };
-        Starts { starts, number: (first / count) as usize, alone: chunks == 1 }
+        let (number, alone) = ((first / count) as usize, chunks == 1);
+        Starts { starts, number, alone, blocks: self.blocks }
     }
 }
 
@@ -45,9 +69,28 @@ pub struct Starts {
     number: usize,
     /// Whether there is only one vector, so that the row is one stripe.
     alone: bool,
+    blocks: Blocks,
 }
 
 impl Starts {
+    /// Vector `chunk` of the mirrored row of bytes.
+    ///
+    /// # Safety
+    /// The pixel has the vector, and the row is one of the geometry's.
+    #[inline(always)]
+    pub unsafe fn load<V: Vector>(self, row: *const u8, chunk: usize) -> V {
+        // SAFETY: the caller's promise; a quarter of a vector holds a block.
+        unsafe {
+            let from = row.add(self.at(chunk));
+            match self.blocks {
+                Blocks::From(block) => V::load(from.add(usize::from(block) * (V::N / BLOCKS))),
+                Blocks::Of(blocks) => V::load_quarters(
+                    blocks.map(|block| from.add(usize::from(block) * (V::N / BLOCKS))),
+                ),
+            }
+        }
+    }
+
     /// Offset of vector `chunk` in the row.
     ///
     /// # Safety

@@ -69,6 +69,8 @@ mod vertical;
 mod watch;
 mod whole;
 mod window_sums;
+mod windowed_costs;
+mod windows;
 mod winner;
 mod zero_mean;
 
@@ -228,7 +230,7 @@ impl CpuEngine {
         let output = values.as_mut_ptr();
         let (levels, team) = (&mut self.levels, &mut self.team);
         let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
-            let inputs = PairInputs { thresholds, goes_on, round };
+            let inputs = PairInputs { thresholds, goes_on, round, unfiltered: None };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
             unsafe { level::run(levels, team, eyes, inputs, output) }
         };

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, TILE_COSTS};
 use super::memory::{Arena, Block};
 use crate::matching::Params;
 use crate::memory::{Result, product};
@@ -27,11 +27,14 @@ fn rows_around(
 
 /// Reports whether bands pass rows on.
 fn hands_on(geometry: &Geometry, params: &Params) -> bool {
-    geometry.keeps_costs && radius(params) > 0
+    geometry.keeps_costs && !geometry.windowed && radius(params) > 0
 }
 
 /// Elements of a thread's own rows, [row][x][depth].
 pub fn own_len(geometry: &Geometry, params: &Params) -> u64 {
+    if geometry.windowed {
+        return TILE_COSTS as u64;
+    }
     let around = if hands_on(geometry, params) { 0 } else { 2 * radius(params) };
     let rows = if params.is_supported() { geometry.band_rows + around } else { 0 };
     product([rows, geometry.width, geometry.depth])

@@ -1,11 +1,12 @@
 //! Costs on prepared planes (`features.rs`).
 
-use super::cost::{FrameCost, Padding, PixelCost, RowCost};
+use super::cost::{BlockCost, FrameCost, Padding, PixelCost, RowCost};
 use super::features::{Features, GRADIENT_PLANES};
 use super::mirrored_rows::{Starts, Stripes};
 use super::simd::Vector;
 use crate::matching;
 use crate::matching::cost::{COMBINED_CENSUS, CombinedWeights};
+use crate::matching::windows::BLOCKS;
 
 /// Planes of the descriptors in the combined cost; gradient and intensity follow.
 const COMBINED_BYTES: usize = 3;
@@ -49,6 +50,10 @@ pub struct PlanesRow {
 }
 
 impl Planes {
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        Self { stripes: self.stripes.of_blocks(blocks), ..self }
+    }
+
     #[inline(always)]
     unsafe fn row(&self, y: usize) -> PlanesRow {
         // SAFETY: row `y` lies in the image.
@@ -102,7 +107,7 @@ impl<V: Vector, const COUNT: usize> PlanesPixel<V, COUNT> {
     #[inline(always)]
     unsafe fn right(&self, plane: usize, chunk: usize) -> V {
         // SAFETY: a mirrored row holds all vectors of the pixel.
-        unsafe { V::load(self.right.add(plane * self.right_stride + self.starts.at(chunk))) }
+        unsafe { self.starts.load::<V>(self.right.add(plane * self.right_stride), chunk) }
     }
 
     #[inline(always)]
@@ -138,6 +143,12 @@ pub struct CensusRow<const BYTES: usize>(PlanesRow);
 
 #[derive(Clone, Copy)]
 pub struct CensusPixel<V, const BYTES: usize>(PlanesPixel<V, BYTES>);
+
+impl<const BYTES: usize> BlockCost for CensusCost<BYTES> {
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        Self(self.0.of_blocks(blocks))
+    }
+}
 
 impl<const BYTES: usize> FrameCost for CensusCost<BYTES> {
     type Row<V: Vector> = CensusRow<BYTES>;
@@ -191,6 +202,12 @@ pub struct CombinedPixel<V> {
     planes: PlanesPixel<V, { COMBINED_BYTES + GRADIENT_PLANES }>,
     weights: [u8; 3],
     truncations: [V; 2],
+}
+
+impl BlockCost for CombinedCost {
+    fn of_blocks(self, blocks: [u16; BLOCKS]) -> Self {
+        Self { planes: self.planes.of_blocks(blocks), ..self }
+    }
 }
 
 impl FrameCost for CombinedCost {

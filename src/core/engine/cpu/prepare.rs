@@ -122,6 +122,13 @@ impl Prepare {
         Some(map.ptr())
     }
 
+    /// Returns the values of the half-size map, after the coarser level has written them; `None` without a prior.
+    pub fn coarse(&self) -> Option<&[i16]> {
+        let (map, (width, height)) = self.supports.as_ref()?.coarse.as_ref()?;
+        // SAFETY: the block holds a value per pixel; only the coarser level writes it, on the owner's behalf.
+        Some(unsafe { std::slice::from_raw_parts(map.ptr(), width * height) })
+    }
+
     /// Returns the support of every pixel, row by row; `None` without window and prior.
     pub fn support(&self) -> Option<&[PixelSupport]> {
         let pixels = &self.supports.as_ref()?.pixels;

@@ -89,6 +89,7 @@ impl Frame<'_> {
                         p1: self.params.p1,
                         penalties: self.penalties(),
                         slants: self.slants(),
+                        windows: self.windows,
                         y: first + row,
                         path_deltas,
                     });
@@ -100,6 +101,7 @@ impl Frame<'_> {
                         p1: self.params.p1,
                         penalties: self.penalties(),
                         slants: self.slants(),
+                        windows: self.windows,
                         y: first + row,
                         path_deltas,
                     });
@@ -213,6 +215,7 @@ impl Frame<'_> {
                 p1: self.params.p1,
                 penalties: self.penalties(),
                 slants: self.slants(),
+                windows: self.windows,
                 band: geometry.band(band),
                 upward,
                 tile,

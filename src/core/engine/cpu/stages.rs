@@ -5,11 +5,11 @@
 //! data then stays in the cache; without paths, or with 16, as in `local.rs` and `full_volume.rs`.
 
 use super::buffers::Scratch;
-use super::cost::FrameCost;
+use super::cost::BlockCost;
 use super::cost_source::{CostSource, CostWriter, PixelWriter, Rows, StoredCosts, WindowWriter};
 use super::features::{Destination, PrepareRows, descriptor_bytes};
 use super::filter::Pass;
-use super::frame::Frame;
+use super::frame::{Frame, Output};
 use super::look_up::LookUpCost;
 use super::memory::Block;
 use super::plane_costs::{CensusCost, CombinedCost};
@@ -23,6 +23,7 @@ use super::stage_timer::StageTimer;
 use super::steps::StepRows;
 use super::team::Team;
 use super::window_sums::{Rounding, ToSums, Total};
+use super::windowed_costs::WindowedCosts;
 use super::zero_mean::{ZeroMeanRows, zero_mean_window};
 use crate::matching::Cost;
 
@@ -119,12 +120,16 @@ impl Frame<'_> {
     }
 
     /// Matches with a cost of single pixels, stored band by band.
-    fn match_pixels<S: Shape, C: FrameCost>(
+    fn match_pixels<S: Shape, C: BlockCost>(
         &self,
         team: &mut Team,
         timer: &mut StageTimer,
         cost: C,
     ) {
+        if let Some(windows) = self.windows {
+            let source = WindowedCosts { frame: self, windows, cost };
+            return self.match_bands::<S, _>(team, timer, &source);
+        }
         self.match_stored::<S, _>(team, timer, PixelWriter { geometry: self.geometry, cost });
     }
 
@@ -265,6 +270,10 @@ impl Frame<'_> {
             unsafe {
                 let to = to.add((first + row) * width);
                 std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
+                if let Some(Output(unfiltered)) = self.unfiltered {
+                    let to = unfiltered.add((first + row) * width);
+                    std::ptr::copy_nonoverlapping(values.as_ptr(), to, width);
+                }
                 if let Some(map) = self.round.and_then(|round| round.map) {
                     let map = map.add((first + row) * width);
                     let map = std::slice::from_raw_parts_mut(map, width);

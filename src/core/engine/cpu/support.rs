@@ -360,7 +360,7 @@ struct Change {
 }
 
 /// Weights of a pixel's cost, in every lane.
-struct Parts<V: Vector> {
+pub struct Parts<V: Vector> {
     own: V::Wide,
     window: V::Wide,
     prior: V::Wide,
@@ -371,8 +371,12 @@ struct Parts<V: Vector> {
 }
 
 impl<V: Vector> Parts<V> {
+    /// The parts of a pixel; `numbers` are its candidates by place.
+    ///
+    /// # Safety
+    /// As [`Vector::splat`].
     #[inline(always)]
-    unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
+    pub unsafe fn new(blend: Blend, expected: i16, numbers: *const i16) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
             Self {
@@ -388,8 +392,11 @@ impl<V: Vector> Parts<V> {
 
     /// 512 times the blended costs of the candidates starting at place `at`, from the costs of the pixel and
     /// of the window. All parts together fit 16 bits (`SUPPORTED_MAX`), except in lanes beyond the range.
+    ///
+    /// # Safety
+    /// There is a number for each candidate.
     #[inline(always)]
-    unsafe fn blend(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
+    pub unsafe fn blend(&self, pixel: V::Wide, window: V::Wide, at: usize) -> V::Wide {
         // SAFETY: there is a number for each candidate.
         unsafe {
             let own = V::add_wide(V::splat_wide(UNIT as i16 / 2), V::mul_wide(pixel, self.own));

@@ -11,11 +11,13 @@
 
 use super::cost::{FrameCost, PixelCost, RowCost};
 use super::geometry::Geometry;
-use super::path::{extend, path_delta};
+use super::path::{extend, least, path_delta};
 use super::shape::ShapedKernel;
 use super::simd::Vector;
 use super::steps::Steps;
+use super::windows::{View, enter_tile, load_entering};
 use super::winner::WinnerTakesAll;
+use crate::matching::windows::TILE;
 
 /// Output: only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
@@ -42,6 +44,8 @@ pub struct Vertical<'a, C, const PATHS: usize, const MODE: u8> {
     pub penalties: Steps,
     /// Slants of the expected surface between them, if paths follow one.
     pub slants: Option<Steps>,
+    /// The candidates of each pixel, if not the whole range.
+    pub windows: Option<View<'a>>,
     /// First row and number of rows of the band.
     pub band: (usize, usize),
     /// Whether the sweep goes up.
@@ -116,8 +120,14 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let piece = self.winner.piece();
 
             let mut extended = [[V::splat(0); MAX]; PATHS];
+            let mut gaps = [V::splat(0); 2];
             for x in first..end {
-                let mut states = self.enter(&row, x, chunks, &mut before, &mut extended);
+                if let Some(windows) = self.windows
+                    && (x.is_multiple_of(TILE) || x == first)
+                {
+                    gaps = windows.gaps(&windows.row(band_first + r)[x / TILE]);
+                }
+                let mut states = self.enter(&row, x, chunks, gaps, &mut before, &mut extended);
                 let lowest = states.here;
                 let leftwards = leftwards.add(x * depth);
                 let kept = kept_row.add((x & (ring - 1)) * kept * depth);
@@ -126,7 +136,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                     let (at, cost) = (c * V::N, pixel.load(c));
                     let mut e = [V::splat(0); MOST];
                     if Self::FOLLOWED > PATHS {
-                        let last = lowest[PATHS].shift_down();
+                        let last = lowest[PATHS].shift_down().or(gaps[1]);
                         let above = if c + 1 < chunks { before[c + 1] } else { last };
                         e[PATHS] = states.delta(PATHS, above);
                         before[c] = e[PATHS].adds(cost);
@@ -135,7 +145,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                         let above = if c + 1 < chunks {
                             V::load(states.source[p].add(at + V::N))
                         } else {
-                            lowest[p].shift_down()
+                            lowest[p].shift_down().or(gaps[1])
                         };
                         e[p] = states.delta(p, above);
                         e[p].adds(cost).store(row.to[p].add(at + x * depth));
@@ -154,7 +164,9 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                 for (c, before) in before[..chunks].iter().enumerate() {
                     before.store(rightwards.add(c * V::N));
                 }
-                self.winner.select_disparities::<V, MAX, EXACT>(first, end - first);
+                let tiles =
+                    self.windows.map(|windows| (windows.row(band_first + r), windows.stripes));
+                self.winner.select_disparities::<V, MAX, EXACT>(first, end - first, tiles);
             }
         }
     }
@@ -166,6 +178,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         let slots = self.geometry.path_state_slots() * depth;
         let edge = self.geometry.edge_stride();
         let mut row = Addresses {
+            y,
             from: [std::ptr::null(); PATHS],
             to: [std::ptr::null_mut(); PATHS],
             penalties: [std::ptr::null(); MOST],
@@ -208,12 +221,11 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         row: &Addresses<PATHS>,
         x: usize,
         chunks: usize,
+        gaps: [V; 2],
         before: &mut [V; MAX],
         extended: &mut [[V; MAX]; PATHS],
     ) -> States<V, PATHS> {
         let depth = self.geometry.depth;
-        // The bytes are those of downward steps.
-        let sign = if self.upward { -1 } else { 1 };
         // SAFETY: x lies in the row, and vectors have `chunks` parts.
         unsafe {
             let nothing = [V::splat(0); MOST];
@@ -226,37 +238,72 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                 source: [std::ptr::null(); PATHS],
             };
             for (p, extended) in extended.iter_mut().enumerate() {
-                let mut from = row.from[p].add(x * depth);
-                states.least[p] = V::least_of(from, chunks);
-                let slant =
-                    if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
-                if slant != 0 {
-                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
-                        *vector = V::load(from.add(c * V::N));
-                    }
-                    extend(&mut extended[..chunks], slant);
-                    from = extended.as_ptr().cast();
-                }
-                states.source[p] = from;
-                states.p2[p] = V::splat(*row.penalties[p].add(x));
-                states.below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up();
-                states.here[p] = V::load(from);
+                let from = row.from[p].add(x * depth);
+                self.enter_path(&mut states, (row, x, p), from, chunks, gaps, extended);
             }
             if Self::FOLLOWED > PATHS {
-                let mut smallest = before[0];
-                for &vector in &before[1..chunks] {
-                    smallest = smallest.min(vector);
+                if let Some(windows) = self.windows
+                    && x.is_multiple_of(TILE)
+                    && let Some(blocks) =
+                        windows.entry((x, row.y), (x as isize - 1, row.y as isize))
+                {
+                    enter_tile(before, chunks, blocks);
                 }
-                states.least[PATHS] = smallest.least();
+                states.least[PATHS] = least(&before[..chunks]);
                 let slant = if self.slants.is_some() { *row.slants[PATHS].add(x) as i8 } else { 0 };
                 if slant != 0 {
-                    extend(&mut before[..chunks], slant);
+                    extend(&mut before[..chunks], slant, gaps);
                 }
                 states.p2[PATHS] = V::splat(*row.penalties[PATHS].add(x));
-                states.below[PATHS] = before[chunks - 1].shift_up();
+                states.below[PATHS] = before[chunks - 1].shift_up().or(gaps[0]);
                 states.here[PATHS] = before[0];
             }
             states
+        }
+    }
+
+    /// Enters column `x` of a row on path `p` of the sweep, with the previous pixel's vectors at `from`; `extended` has
+    /// room for them where they change.
+    #[inline(always)]
+    unsafe fn enter_path<V: Vector, const MAX: usize>(
+        &self,
+        states: &mut States<V, PATHS>,
+        (row, x, p): (&Addresses<PATHS>, usize, usize),
+        mut from: *const u8,
+        chunks: usize,
+        gaps: [V; 2],
+        extended: &mut [V; MAX],
+    ) {
+        // The bytes are those of downward steps.
+        let sign: i8 = if self.upward { -1 } else { 1 };
+        // SAFETY: x lies in the row, and vectors have `chunks` parts.
+        unsafe {
+            let slant = if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
+            let mut entry = None;
+            if let Some(windows) = self.windows {
+                let before_y = row.y as isize - isize::from(sign);
+                entry = windows.entry((x, row.y), (x as isize - STEPS[p], before_y));
+            }
+            if let Some(blocks) = entry {
+                for (c, vector) in extended[..chunks].iter_mut().enumerate() {
+                    *vector = load_entering(from.add(c * V::N), blocks);
+                }
+                from = extended.as_ptr().cast();
+            }
+            states.least[p] = V::least_of(from, chunks);
+            if slant != 0 {
+                if entry.is_none() {
+                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
+                        *vector = V::load(from.add(c * V::N));
+                    }
+                }
+                extend(&mut extended[..chunks], slant, gaps);
+                from = extended.as_ptr().cast();
+            }
+            states.source[p] = from;
+            states.p2[p] = V::splat(*row.penalties[p].add(x));
+            states.below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up().or(gaps[0]);
+            states.here[p] = V::load(from);
         }
     }
 
@@ -334,6 +381,8 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
 
 /// Addresses of column 0 in a row of the sweep, for each path.
 struct Addresses<const PATHS: usize> {
+    /// Its number in the image.
+    y: usize,
     /// Vectors of the previous row.
     from: [*const u8; PATHS],
     /// Place of this row's vectors.

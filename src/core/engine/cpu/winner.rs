@@ -8,14 +8,20 @@
 //! k, k) over k. While x moves along a row, column u = x - k is at candidate k of a window that advances by
 //! one candidate per pixel: a column enters at candidate 0, is compared at every k in turn, and leaves at the
 //! last one, finished. A strict comparison keeps the smallest k of equal sums.
+//!
+//! With range windows (`windows.rs`) the columns keep their places instead, in the order of the mirrored rows
+//! (`mirrored_rows.rs`), in which the candidates of a block follow each other.
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
 use super::memory::{Arena, Block};
-use super::simd::Vector;
+use super::mirrored_rows::Stripes;
+use super::simd::{Vector, lane_of_pair};
 use super::striping::StripedOrder;
+use super::windows::Tile;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::subpixel::offset_within;
+use crate::matching::windows::{self, BLOCK, BLOCKS, CANDIDATES};
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Result, product};
 
@@ -44,6 +50,9 @@ pub struct WinnerTakesAll {
     window_candidates: Block<i16>,
     /// Winner of every column of the right view, [row][depth + u].
     right: Block<u16>,
+    /// With range windows: the least sum of every column of the right view and its candidate, [row][mirrored order],
+    /// and the columns of that order.
+    mirrored: Option<Mirrored>,
     /// Winner of every pixel, [row][x].
     winners: Block<u16>,
     /// Value of every pixel, [row][x].
@@ -58,7 +67,7 @@ impl WinnerTakesAll {
     pub fn new(arena: &Arena, geometry: &Geometry, params: &Params) -> Result<Self> {
         let Geometry { count, depth, width, min, band_rows, .. } = *geometry;
         let order = StripedOrder::of(geometry);
-        let windows = product([band_rows, depth]);
+        let windows = product([if geometry.windowed { 0 } else { band_rows }, depth]);
         let pixels = product([band_rows, width]);
         Ok(Self {
             count,
@@ -78,7 +87,14 @@ impl WinnerTakesAll {
                 .table(arena, |candidate| if candidate < count { 0 } else { i16::MAX })?,
             window_sums: arena.block(windows)?,
             window_candidates: arena.block(windows)?,
-            right: arena.block(product([band_rows, width + depth]))?,
+            right: arena.block(match geometry.windowed {
+                true => 0,
+                false => product([band_rows, width + depth]),
+            })?,
+            mirrored: match geometry.windowed {
+                true => Some(Mirrored::new(arena, geometry)?),
+                false => None,
+            },
             winners: arena.block(pixels)?,
             values: arena.block(pixels)?,
             peaks: arena.block(params.confidence.map_or(0, |_| pixels))?,
@@ -88,7 +104,12 @@ impl WinnerTakesAll {
 
     /// Clears the state of the previous band.
     pub fn begin_band(&mut self, rows: usize) {
-        if self.right_view {
+        if !self.right_view {
+            return;
+        }
+        if let Some(mirrored) = &self.mirrored {
+            mirrored.clear(rows);
+        } else {
             // SAFETY: the windows hold `band_rows` rows, and this is their only user.
             unsafe {
                 let len = rows * self.depth;
@@ -110,7 +131,7 @@ impl WinnerTakesAll {
     }
 
     /// Selects the winners of `columns` pixels, at most [`TILE`], starting at `x`, from their stored sums; at
-    /// most `MAX` vectors per pixel, exactly `MAX` if `EXACT`.
+    /// most `MAX` vectors per pixel, exactly `MAX` if `EXACT`. `tiles`: the row's, with range windows.
     ///
     /// # Safety
     /// As [`Vector::splat`]; the columns lie in the row, and continue the previous call's.
@@ -119,14 +140,27 @@ impl WinnerTakesAll {
         &mut self,
         x: usize,
         columns: usize,
+        tiles: Option<(&[Tile], Stripes)>,
     ) {
         let chunks = if EXACT { MAX } else { self.depth / V::N };
         // SAFETY: the pieces hold `TILE` pixels of `chunks` vectors; the columns and the row lie in the band.
         unsafe {
-            if self.right_view {
-                self.update_right::<V, MAX>(x, columns, chunks);
+            if let Some((tiles, _)) = tiles {
+                self.leave_out_beyond(tiles, x, columns);
             }
-            let picked = self.select_winners::<V>(columns, chunks);
+            match (self.right_view, tiles) {
+                (false, _) => {}
+                (true, None) => self.update_right::<V, MAX>(x, columns, chunks),
+                // Pieces of eight lanes are consecutive in a pair; a block may have fewer in a vector.
+                (true, Some((tiles, stripes))) if V::N / BLOCKS < 8 => {
+                    self.update_mirrored::<V, 4>(tiles, stripes, x, columns, chunks);
+                }
+                (true, Some((tiles, stripes))) => {
+                    self.update_mirrored::<V, 8>(tiles, stripes, x, columns, chunks);
+                }
+            }
+            let picked =
+                self.select_winners::<V>(x, columns, chunks, tiles.map(|(tiles, _)| tiles));
             let at = self.row * self.width + x;
             let values = self.refine_subpixel(&picked);
             let winners = picked.winners.as_ptr();
@@ -141,13 +175,20 @@ impl WinnerTakesAll {
 
     /// Selects the winners, one step after the other; overwrites the sums.
     #[inline(always)]
-    unsafe fn select_winners<V: Vector>(&self, columns: usize, chunks: usize) -> Picked {
+    unsafe fn select_winners<V: Vector>(
+        &self,
+        x: usize,
+        columns: usize,
+        chunks: usize,
+        tiles: Option<&[Tile]>,
+    ) -> Picked {
         let mut picked = Picked {
             winners: [0; TILE],
             least: [0; TILE],
             before: [0; TILE],
             after: [0; TILE],
             rivals: [i16::MAX; TILE],
+            inside: [false; TILE],
         };
         // SAFETY: the piece holds this many pixels; the neighbours stay within the sums of their pixel.
         unsafe {
@@ -173,30 +214,53 @@ impl WinnerTakesAll {
                 let (sums, winner) = (sums.add(i * self.depth), usize::from(picked.winners[i]));
                 let sum =
                     |candidate: usize| sums.add(usize::from(*self.places.ptr().add(candidate)));
-                let (before, after) =
-                    (sum(winner.saturating_sub(1)), sum((winner + 1).min(self.depth - 1)));
+                // The neighbours, or the winner itself where there are none.
+                let (lower, higher) = match tiles {
+                    None => (winner.saturating_sub(1), (winner + 1).min(self.count - 1)),
+                    Some(tiles) => {
+                        let tile = &tiles[(x + i) / windows::TILE];
+                        picked.winners[i] = tile.candidate(winner) as u16;
+                        tile.neighbours(winner)
+                    }
+                };
+                picked.inside[i] = lower < winner && winner < higher;
+                let (before, after) = (sum(lower), sum(higher));
                 (picked.before[i], picked.after[i]) = (*before as u16, *after as u16);
                 // The winner and its neighbours are no rivals.
                 (*before, *sum(winner), *after) = (i16::MAX, i16::MAX, i16::MAX);
             }
             if self.uniqueness > 0 || self.confidence {
-                for i in 0..columns {
-                    let sums = sums.add(i * self.depth);
-                    let mut rival = V::load_wide(sums);
-                    for half in 1..2 * chunks {
-                        rival = V::min_wide(rival, V::load_wide(sums.add(half * (V::N / 2))));
-                    }
-                    picked.rivals[i] = V::least_wide(rival);
-                }
+                self.find_rivals::<V>(columns, chunks, &mut picked.rivals);
             }
         }
         picked
     }
 
+    /// Finds the least sums of the candidates that are left.
+    #[inline(always)]
+    unsafe fn find_rivals<V: Vector>(
+        &self,
+        columns: usize,
+        chunks: usize,
+        rivals: &mut [i16; TILE],
+    ) {
+        for (i, least) in rivals.iter_mut().enumerate().take(columns) {
+            // SAFETY: the piece holds this many pixels.
+            unsafe {
+                let sums = self.sums.ptr().add(i * self.depth);
+                let mut rival = V::load_wide(sums);
+                for half in 1..2 * chunks {
+                    rival = V::min_wide(rival, V::load_wide(sums.add(half * (V::N / 2))));
+                }
+                *least = V::least_wide(rival);
+            }
+        }
+    }
+
     /// Computes the disparities between whole pixels, invalid if another candidate is nearly as good.
     #[inline(always)]
     fn refine_subpixel(&self, picked: &Picked) -> [i16; TILE] {
-        let (last, margin) = (self.count as i32 - 1, 100 - i32::from(self.uniqueness));
+        let margin = 100 - i32::from(self.uniqueness);
         // All pixels of the piece, even unused ones, so that the loop is vectorised.
         let mut offsets = [0; TILE];
         let sums = |i: usize| (picked.before[i], picked.least[i], picked.after[i]);
@@ -215,7 +279,7 @@ impl WinnerTakesAll {
         let mut values = [0; TILE];
         for i in 0..TILE {
             let (winner, rival) = (i32::from(picked.winners[i]), i32::from(picked.rivals[i]));
-            let between = if winner > 0 && winner < last { offsets[i] } else { 0 };
+            let between = if picked.inside[i] { offsets[i] } else { 0 };
             let lonely = rival == i32::from(i16::MAX);
             let unique = lonely | (rival * margin >= i32::from(picked.least[i]) * 100);
             let value = ((self.min + winner) * SUBPIXEL) as i16 + between;
@@ -273,6 +337,59 @@ impl WinnerTakesAll {
         }
     }
 
+    /// Gives the places beyond the range the largest sum, so that they neither win nor rival.
+    #[inline(always)]
+    unsafe fn leave_out_beyond(&self, tiles: &[Tile], x: usize, columns: usize) {
+        for i in 0..columns {
+            let beyond = usize::from(tiles[(x + i) / windows::TILE].beyond);
+            for place in CANDIDATES - beyond..CANDIDATES {
+                // SAFETY: the piece holds the pixel.
+                unsafe {
+                    let at = usize::from(*self.places.ptr().add(place));
+                    *self.sums.ptr().add(i * self.depth + at) = i16::MAX;
+                }
+            }
+        }
+    }
+
+    /// Compares the sums with those of the right view's columns, `LANES` lanes at a time.
+    #[inline(always)]
+    unsafe fn update_mirrored<V: Vector, const LANES: usize>(
+        &self,
+        tiles: &[Tile],
+        stripes: Stripes,
+        x: usize,
+        columns: usize,
+        chunks: usize,
+    ) {
+        let mirrored = self.mirrored.as_ref().expect("windows need it");
+        let quarter = V::N / BLOCKS;
+        for i in 0..columns {
+            let tile = &tiles[(x + i) / windows::TILE];
+            // SAFETY: the pixel lies in the row, and its candidates in the mirrored order.
+            unsafe {
+                let (sums, best) = mirrored.row(self.row);
+                let from = self.sums.ptr().add(i * self.depth);
+                let starts = stripes.at(x + i, chunks);
+                for c in 0..chunks {
+                    let start = starts.at(c);
+                    for (number, &block) in tile.blocks.iter().enumerate() {
+                        for lane in (0..quarter).step_by(LANES) {
+                            let at = c * V::N + lane_of_pair(number * quarter + lane, V::N);
+                            let to = start + usize::from(block) * quarter + lane;
+                            let first = usize::from(block) * BLOCK + lane * chunks + c;
+                            keep_smaller::<LANES>(
+                                (sums.add(to).cast(), best.add(to).cast()),
+                                from.add(at).cast(),
+                                std::array::from_fn(|k| (first + k * chunks) as u16),
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// Returns the disparities of row `row` of the band, after all of its columns are done, and their peaks,
     /// if the confidence is requested. With `limit`, applies the left-right check. `seen`: both cameras'
     /// valid masks of this row.
@@ -284,24 +401,44 @@ impl WinnerTakesAll {
     ) -> (&[i16], Option<&[u8]>) {
         let (width, depth) = (self.width, self.depth);
         // SAFETY: the row lies in the band, and `self` is borrowed alone.
-        let (values, winners, right, window, places) = unsafe {
+        let (values, winners) = unsafe {
             (
                 std::slice::from_raw_parts_mut(self.values.ptr().add(row * width), width),
                 std::slice::from_raw_parts(self.winners.ptr().add(row * width), width),
-                std::slice::from_raw_parts_mut(
-                    self.right.ptr().add(row * (width + depth)),
-                    width + depth,
-                ),
-                std::slice::from_raw_parts(self.window_candidates.ptr().add(row * depth), depth),
-                std::slice::from_raw_parts(self.places.ptr(), depth),
             )
         };
-        if let Some(limit) = limit {
-            // Flush the columns that are still in the window.
-            for (k, &place) in places.iter().enumerate() {
-                right[width + depth - 1 - k] = window[usize::from(place)] as u16;
+        match (limit, &self.mirrored) {
+            (None, _) => {}
+            (Some(limit), Some(mirrored)) => {
+                let right = mirrored.winners(row);
+                let first = width as i32 - 1 - self.min;
+                let best = |column: i32| usize::try_from(first - column).map_or(NONE, &right);
+                check_left_right(winners, best, self.min, limit, values);
             }
-            check_left_right(winners, right, depth, self.min, limit, values);
+            (Some(limit), None) => {
+                // SAFETY: as above.
+                let (right, window, places) = unsafe {
+                    (
+                        std::slice::from_raw_parts_mut(
+                            self.right.ptr().add(row * (width + depth)),
+                            width + depth,
+                        ),
+                        self.window_candidates.all(row * depth + depth),
+                        self.places.all(depth),
+                    )
+                };
+                // Flush the columns that are still in the window.
+                for (k, &place) in places.iter().enumerate() {
+                    right[width + depth - 1 - k] = window[row * depth + usize::from(place)] as u16;
+                }
+                let first = self.min + depth as i32;
+                // A negative position becomes a large one. Position 0 is a column without candidates.
+                let best = |column: i32| {
+                    let at = (first + column) as u32 as usize;
+                    right[if at < right.len() { at } else { 0 }]
+                };
+                check_left_right(winners, best, self.min, limit, values);
+            }
         }
         valid_mask::apply(values, winners, self.min, seen);
         // SAFETY: as above; the peaks exist if the confidence is requested.
@@ -353,6 +490,74 @@ struct Picked {
     after: [u16; TILE],
     /// Least sum of the other candidates; `i16::MAX` if there are none, or if it is not needed.
     rivals: [i16; TILE],
+    /// Whether the winner has both neighbours.
+    inside: [bool; TILE],
+}
+
+/// The right view's columns with range windows, [row][mirrored order] (`mirrored_rows.rs`).
+struct Mirrored {
+    sums: Block<i16>,
+    best: Block<u16>,
+    stride: usize,
+    stripes: usize,
+    stripe_len: usize,
+}
+
+impl Mirrored {
+    fn new(arena: &Arena, geometry: &Geometry) -> Result<Self> {
+        let (stride, rows) = (geometry.mirrored_stride(), geometry.band_rows);
+        let (stripes, stripe_len) = (geometry.chunks, geometry.stripe_len());
+        let (sums, best) =
+            (arena.block(product([rows, stride]))?, arena.block(product([rows, stride]))?);
+        Ok(Self { sums, best, stride, stripes, stripe_len })
+    }
+
+    fn clear(&self, rows: usize) {
+        // SAFETY: the blocks hold as many rows, and this is their only user.
+        unsafe {
+            self.sums.all_mut(rows * self.stride).fill(i16::MAX);
+            self.best.all_mut(rows * self.stride).fill(NONE);
+        }
+    }
+
+    fn row(&self, row: usize) -> (*mut i16, *mut u16) {
+        let at = row * self.stride;
+        (self.sums.ptr().wrapping_add(at), self.best.ptr().wrapping_add(at))
+    }
+
+    /// Returns the winners of a row by number in the mirrored order; [`NONE`] behind the last.
+    fn winners(&self, row: usize) -> impl Fn(usize) -> u16 {
+        // SAFETY: the block holds the row, and nobody writes to it any more.
+        let all = unsafe { &self.best.all((row + 1) * self.stride)[row * self.stride..] };
+        move |i| match i < self.stripes * self.stripe_len {
+            true => all[i % self.stripes * self.stripe_len + i / self.stripes],
+            false => NONE,
+        }
+    }
+}
+
+/// Takes those of `LANES` candidates at `from` that are smaller than the sums so far.
+///
+/// # Safety
+/// There are as many of all.
+#[inline(always)]
+unsafe fn keep_smaller<const LANES: usize>(
+    (sums, best): (*mut [i16; LANES], *mut [u16; LANES]),
+    from: *const [i16; LANES],
+    candidates: [u16; LANES],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (new, mut least, mut of) =
+            (from.read_unaligned(), sums.read_unaligned(), best.read_unaligned());
+        for k in 0..LANES {
+            let smaller = new[k] < least[k];
+            least[k] = if smaller { new[k] } else { least[k] };
+            of[k] = if smaller { candidates[k] } else { of[k] };
+        }
+        sums.write_unaligned(least);
+        best.write_unaligned(of);
+    }
 }
 
 /// The [`peak`](crate::matching::confidence::peak)s of the pixels.
@@ -371,26 +576,23 @@ fn peaks_of(picked: &Picked) -> [u8; TILE] {
     peaks
 }
 
-/// Invalidates pixels with a winner that differs by more than `limit` from the right view's at the match
-/// column, clamped to the image; `right` holds column u - min at depth + u.
+/// Invalidates pixels with a winner that differs by more than `limit` from the right view's at the match column, clamped
+/// to the image, which `right` returns.
+#[inline(always)]
 fn check_left_right(
     winners: &[u16],
-    right: &[u16],
-    depth: usize,
+    right: impl Fn(i32) -> u16,
     min: i32,
     limit: u16,
     values: &mut [i16],
 ) {
-    let (last, first) = (winners.len() as i32 - 1, min + depth as i32);
+    let last = winners.len() as i32 - 1;
     let pieces = values.chunks_mut(TILE).zip(winners.chunks(TILE));
     for (piece, (values, winners)) in pieces.enumerate() {
         let mut best = [NONE; TILE];
         for (i, (best, &winner)) in best.iter_mut().zip(winners).enumerate() {
             let x = (piece * TILE + i) as i32;
-            let column = (x - min - i32::from(winner)).clamp(0, last);
-            // A negative position becomes a large one. Position 0 is a column without candidates.
-            let at = (first + column) as u32 as usize;
-            *best = right[if at < right.len() { at } else { 0 }];
+            *best = right((x - min - i32::from(winner)).clamp(0, last));
         }
         // In a separate loop without branches, because they would be unpredictable.
         for (value, (&best, &winner)) in values.iter_mut().zip(best.iter().zip(winners)) {
@@ -416,7 +618,8 @@ mod tests {
         let same = |least: u16, rival: i16| {
             let (least, rivals) = ([least; TILE], [rival; TILE]);
             let (winners, before, after) = ([0; TILE], [0; TILE], [0; TILE]);
-            let picked = Picked { winners, least, before, after, rivals };
+            let inside = [false; TILE];
+            let picked = Picked { winners, least, before, after, rivals, inside };
             let rival = (rival != i16::MAX).then_some(rival as u16);
             assert_eq!(peaks_of(&picked), [peak(least[0], rival); TILE], "{least:?} {rival:?}");
         };

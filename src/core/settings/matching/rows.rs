@@ -212,6 +212,16 @@ pub(in crate::settings) const ROWS: &[Row] = &[
             "That of the coarser level, where it is known and flat; needs `prior`",
         ])
         .knob("Smoothness", "slanted surfaces"),
+    Row::names("windows", "off", &["off", "auto"])
+        .flag(MATCHING, "--windows", "off|auto")
+        .help("Search wide ranges only near the disparities of the half-size images: faster.")
+        .more(
+            "Every 16x16 pixels try 64 candidates, in four blocks of 16 that need not be adjacent. Needs \
+             `prior`, and 4, 5 or 8 paths; ranges of up to 64 disparities, `block` and windows of `ad` are \
+             searched whole.",
+        )
+        .about(&["Every pixel tries the whole range", "Only what the half-size images suggest"])
+        .knob("Range", "search windows"),
     Row::whole("p1", AUTO, U8, BYTE)
         .follows_cost(|of| of.p1.into())
         .flag(MATCHING, "--p1", "COST|auto")

@@ -28,6 +28,13 @@ impl Vector for Avx2 {
         unsafe { Self(_mm256_loadu_si256(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_quarters(from: [*const u8; 4]) -> Self {
+        unsafe {
+            let [a, b, c, d] = from.map(|from| from.cast::<i64>().read_unaligned());
+            Self(_mm256_set_epi64x(d, c, b, a))
+        }
+    }
+    #[inline(always)]
     unsafe fn splat(value: u8) -> Self {
         unsafe { Self(_mm256_set1_epi8(value as i8)) }
     }

@@ -48,6 +48,15 @@ impl Vector for Avx512 {
         unsafe { Self(_mm512_loadu_si512(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_quarters(from: [*const u8; 4]) -> Self {
+        unsafe {
+            let [a, b, c, d] = from.map(|from| from.cast::<__m128i>());
+            let low = _mm256_set_m128i(_mm_loadu_si128(b), _mm_loadu_si128(a));
+            let high = _mm256_set_m128i(_mm_loadu_si128(d), _mm_loadu_si128(c));
+            Self(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high))
+        }
+    }
+    #[inline(always)]
     unsafe fn splat(value: u8) -> Self {
         unsafe { Self(_mm512_set1_epi8(value as i8)) }
     }

@@ -29,6 +29,13 @@ impl Vector for Neon {
         unsafe { Self(vld1q_u8(from)) }
     }
     #[inline(always)]
+    unsafe fn load_quarters(from: [*const u8; 4]) -> Self {
+        unsafe {
+            let quarters = from.map(|from| from.cast::<u32>().read_unaligned());
+            Self(vreinterpretq_u8_u32(vld1q_u32(quarters.as_ptr())))
+        }
+    }
+    #[inline(always)]
     unsafe fn splat(value: u8) -> Self {
         unsafe { Self(vdupq_n_u8(value)) }
     }

@@ -44,6 +44,12 @@ impl Vector for Portable {
         Self(unsafe { from.cast::<[u8; 16]>().read_unaligned() })
     }
     #[inline(always)]
+    unsafe fn load_quarters(from: [*const u8; 4]) -> Self {
+        // SAFETY: four readable bytes at each place are the caller's promise.
+        let quarters = from.map(|from| unsafe { from.cast::<[u8; 4]>().read_unaligned() });
+        Self(std::array::from_fn(|lane| quarters[lane / 4][lane % 4]))
+    }
+    #[inline(always)]
     unsafe fn splat(value: u8) -> Self {
         Self([value; 16])
     }

@@ -67,6 +67,11 @@ pub trait Vector: Copy + 'static {
     /// # Safety
     /// The machine has the instructions, and N bytes are readable.
     unsafe fn load(from: *const u8) -> Self;
+    /// Quarters of a vector, of N / 4 bytes each, from four places.
+    ///
+    /// # Safety
+    /// The machine has the instructions, and N / 4 bytes are readable at each place.
+    unsafe fn load_quarters(from: [*const u8; 4]) -> Self;
     /// The same byte in every lane.
     ///
     /// # Safety
