@@ -394,7 +394,7 @@ mod tests {
              --cost-window 3 --cost-window-where everywhere --prior 1 --prior-strength 5 \
              --p2-guide picture --block-window 5x3 --block-truncation 9 --mi-truncation 8 \
              --steady 6 --temporal whiten --history 9 --degree 1 --evidence off --spatial 2 \
-             --surface off",
+             --surface off --windows auto",
         )
         .unwrap();
         let mut layer = FlagLayer::default();
@@ -405,6 +405,7 @@ mod tests {
         assert_eq!((params.range.count, params.range.min), (48, -16));
         assert_eq!(params.cost, Cost::Ad { truncation: 33, window: 3 });
         assert_eq!((params.paths, params.surface), (Paths::Five, false));
+        assert!(params.windows);
         assert_eq!(params.sum_window, BlockWindow { width: 5, height: 3 });
         assert_eq!(params.smoothing, Some(Smoothing { weight_256: 64, guard_16: 24 }));
         assert_eq!((params.evidence, params.steady), (None, Some(Steady { strength: 6 })));

@@ -117,7 +117,9 @@ fn choose(
     let on_cpu = || tiling::on_cpu(params, pairs, options);
     if levels::has_windows(params, pairs.size) && choice != Choice::Cpu {
         if choice == Choice::Auto {
-            say_once(ONLY_ON_CPU);
+            if cuda::is_fitted(Path::new("/sys")) {
+                say_once(ONLY_ON_CPU);
+            }
             return on_cpu();
         }
         anyhow::bail!(Refusal::Device(ONLY_ON_CPU.into()));

@@ -74,6 +74,7 @@ class _Parameters(TypedDict, total=False):
     prior_strength: _Whole
     paths: _Whole
     surface: _Word
+    windows: _Word
     p1: _Whole
     p2: _Whole
     p2_mode: _Word

@@ -221,7 +221,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
              searched whole.",
         )
         .about(&["Every pixel tries the whole range", "Only what the half-size images suggest"])
-        .knob("Range", "search windows"),
+        .knob("Smoothness", "search windows")
+        .rare(),
     Row::whole("p1", AUTO, U8, BYTE)
         .follows_cost(|of| of.p1.into())
         .flag(MATCHING, "--p1", "COST|auto")
