@@ -99,12 +99,21 @@ pub fn check(
 ) -> anyhow::Result<()> {
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
+    check_windows(choice, params, pairs)?;
     if choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
 }
 
-/// Why no GPU is used.
-const ONLY_ON_CPU: &str = "range windows are searched by the CPU engine only (`engine=cpu`); \
-     `windows=off` searches the whole range on a GPU";
+/// Fails if the engine does not know the range windows that the parameters ask for.
+fn check_windows(choice: Choice, params: &Params, pairs: &PairSpec) -> anyhow::Result<()> {
+    if choice == Choice::Cpu || !levels::has_windows(params, pairs.size) {
+        return Ok(());
+    }
+    anyhow::bail!(Refusal::Device(
+        "range windows are searched by the CPU engine only (`engine=cpu`); `windows=off` searches the whole range on a \
+         GPU"
+            .into()
+    ))
+}
 
 fn choose(
     choice: Choice,
@@ -115,14 +124,15 @@ fn choose(
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
-    if levels::has_windows(params, pairs.size) && choice != Choice::Cpu {
-        if choice == Choice::Auto {
+    match (choice, check_windows(choice, params, pairs)) {
+        (_, Ok(())) => {}
+        (Choice::Auto, Err(reason)) => {
             if cuda::is_fitted(Path::new("/sys")) {
-                say_once(ONLY_ON_CPU);
+                say_once(&reason.to_string());
             }
             return on_cpu();
         }
-        anyhow::bail!(Refusal::Device(ONLY_ON_CPU.into()));
+        (_, Err(reason)) => return Err(reason),
     }
     match choice {
         Choice::Cpu => return on_cpu(),

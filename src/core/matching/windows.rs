@@ -7,6 +7,8 @@
 //! Rothermel, Wenzel, Fritsch and Haala, "SURE: Photogrammetric surface reconstruction from imagery" (LC3D 2012);
 //! a constant number of candidates suits vectors and warps.
 
+use std::ops::Range;
+
 use crate::frame::{DisparityRange, INVALID, SUBPIXEL};
 
 /// Candidates of a block.
@@ -28,6 +30,8 @@ const SEEN: u32 = 3;
 /// Rows and columns of a tile in the half-size map, and half of that.
 const SIDE: usize = TILE / 2;
 const CELL: usize = SIDE / 2;
+/// Number of bits of a full set of blocks.
+const FULL: u32 = BLOCKS as u32;
 /// Weight of a tile's own votes; those of its eight neighbours count once.
 const OWN: u32 = 4;
 
@@ -57,33 +61,20 @@ impl Windows {
             "pixels of half-size maps"
         );
         let blocks = range.count.div_ceil(BLOCK);
-        let votes = votes(coarse, width, (across, down), range);
-        let row_of_cells = 2 * across + 2;
-        let cells = cells(unfiltered, width, (row_of_cells, 2 * down + 2), range);
+        let votes = Counts::of(coarse, width, (SIDE, MARGIN), (across, down), range);
+        let seen = Counts::of(unfiltered, width, (CELL, 0), (2 * across, 2 * down), range);
         let mut of_all = vec![0; blocks];
-        votes.chunks_exact(blocks).for_each(|votes| add(&mut of_all, votes, 1));
-        let (mut around, mut seen) = (vec![0; blocks], vec![0; blocks]);
+        votes.add(&mut of_all, 0..down + 2, 0..across + 2, 1);
+        let (mut around, mut before) = (vec![0; blocks], vec![0; blocks]);
         let mut tiles = Vec::with_capacity(across * down);
         for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
             around.fill(0);
-            for beside_y in y.saturating_sub(1)..(y + 2).min(down) {
-                for beside_x in x.saturating_sub(1)..(x + 2).min(across) {
-                    let weight = if (beside_y, beside_x) == (y, x) { OWN } else { 1 };
-                    add(
-                        &mut around,
-                        &votes[(beside_y * across + beside_x) * blocks..][..blocks],
-                        weight,
-                    );
-                }
-            }
-            seen.fill(0);
-            for cell_y in 2 * y..2 * y + 4 {
-                for cell in (0..4).map(|i| cell_y * row_of_cells + 2 * x + i) {
-                    add(&mut seen, &cells[cell * blocks..][..blocks], 1);
-                }
-            }
+            votes.add(&mut around, y..y + 3, x..x + 3, 1);
+            votes.add(&mut around, y + 1..y + 2, x + 1..x + 2, OWN - 1);
+            before.fill(0);
+            seen.add(&mut before, 2 * y..2 * y + 4, 2 * x..2 * x + 4, 1);
             let known = around.iter().any(|&votes| votes > 0);
-            tiles.push(choose(if known { &around } else { &of_all }, &seen));
+            tiles.push(choose(if known { &around } else { &of_all }, &before));
         }
         Self { across, tiles }
     }
@@ -94,44 +85,53 @@ impl Windows {
     }
 }
 
-/// The votes of the known pixels of the half-size map for each block of their tile.
-fn votes(
-    map: &[i16],
-    width: usize,
-    (across, down): (usize, usize),
-    range: DisparityRange,
-) -> Vec<u32> {
-    let blocks = range.count.div_ceil(BLOCK);
-    let mut votes = vec![0; across * down * blocks];
-    for (y, row) in map.chunks_exact(width).enumerate() {
-        for (x, &value) in row.iter().enumerate() {
-            let Some(candidate) = candidate_of(value, range) else { continue };
-            let of_tile = &mut votes[(y / SIDE * across + x / SIDE) * blocks..];
-            let (from, to) =
-                (block_of(candidate - MARGIN, range), block_of(candidate + MARGIN, range));
-            of_tile[from..=to].iter_mut().for_each(|votes| *votes += 1);
-        }
-    }
-    votes
+/// The bytes that [`Windows::of`] needs for images of this size, with its result.
+pub fn bytes((width, height): (usize, usize), range: DisparityRange) -> u64 {
+    let grid = |side: usize| (width.div_ceil(side) + 2) * (height.div_ceil(side) + 2);
+    let counts = (grid(TILE) + grid(TILE / 2)) * range.count.div_ceil(BLOCK);
+    (counts + grid(TILE) * size_of::<[u16; BLOCKS]>()) as u64
 }
 
-/// The number of known pixels of each block in each cell of [`CELL`] x [`CELL`] pixels, with a margin of a cell.
-fn cells(
-    map: &[i16],
-    width: usize,
-    (across, down): (usize, usize),
-    range: DisparityRange,
-) -> Vec<u32> {
-    let blocks = range.count.div_ceil(BLOCK);
-    let mut cells = vec![0; across * down * blocks];
-    for (y, row) in map.chunks_exact(width).enumerate() {
-        for (x, &value) in row.iter().enumerate() {
-            let Some(candidate) = candidate_of(value, range) else { continue };
-            let cell = (y / CELL + 1) * across + x / CELL + 1;
-            cells[cell * blocks + block_of(candidate, range)] += 1;
+/// Numbers of known pixels of a map by block, for each square of it and around it.
+struct Counts {
+    blocks: usize,
+    /// Squares in a row.
+    across: usize,
+    /// At most 64 each, the pixels of a tile in the half-size map.
+    counts: Vec<u8>,
+}
+
+impl Counts {
+    /// Counts in squares of `side` pixels, `across` and `down` of them. A pixel counts for all blocks that are up to
+    /// `margin` candidates away.
+    fn of(
+        map: &[i16],
+        width: usize,
+        (side, margin): (usize, i32),
+        (across, down): (usize, usize),
+        range: DisparityRange,
+    ) -> Self {
+        let (blocks, across) = (range.count.div_ceil(BLOCK), across + 2);
+        let mut counts = vec![0; across * (down + 2) * blocks];
+        for (y, row) in map.chunks_exact(width).enumerate() {
+            for (x, &value) in row.iter().enumerate() {
+                let Some(candidate) = candidate_of(value, range) else { continue };
+                let square = (y / side + 1) * across + x / side + 1;
+                let [from, to] = [-margin, margin].map(|step| block_of(candidate + step, range));
+                let counts = &mut counts[square * blocks..][from..=to];
+                counts.iter_mut().for_each(|count: &mut u8| *count += 1);
+            }
+        }
+        Self { blocks, across, counts }
+    }
+
+    /// Adds the counts of squares, times `weight`, where the first row and column lie beside the map.
+    fn add(&self, to: &mut [u32], rows: Range<usize>, columns: Range<usize>, weight: u32) {
+        for square in rows.flat_map(|y| columns.clone().map(move |x| y * self.across + x)) {
+            let counts = &self.counts[square * self.blocks..][..self.blocks];
+            to.iter_mut().zip(counts).for_each(|(to, &count)| *to += weight * u32::from(count));
         }
     }
-    cells
 }
 
 /// The candidate that a value of the half-size map stands for, perhaps beyond the range.
@@ -144,51 +144,37 @@ fn block_of(candidate: i32, range: DisparityRange) -> usize {
     candidate.clamp(0, range.count as i32 - 1) as usize / BLOCK
 }
 
-fn add(to: &mut [u32], votes: &[u32], weight: u32) {
-    to.iter_mut().zip(votes).for_each(|(to, &votes)| *to += weight * votes);
-}
-
 /// The blocks with the most votes, then those that [`SEEN`] pixels or more have before the filters, the most first;
 /// ties to the lower one. Free places go to the blocks nearest to any of those, ties to the higher one, because what
 /// is near matters most; without any, to the lowest.
 fn choose(votes: &[u32], seen: &[u32]) -> [u16; BLOCKS] {
-    let (mut taken, mut count) = ([0u16; BLOCKS], 0);
-    let mut take = |block: usize, taken: &mut [u16; BLOCKS]| {
-        taken[count] = block as u16;
-        count += 1;
-        count == BLOCKS
-    };
     let rank = |block: usize| match (votes[block], seen[block]) {
-        (0, 0..SEEN) => (0, 0),
-        (0, seen) => (0, seen),
-        (votes, _) => (votes, 0),
+        (0, 0..SEEN) => None,
+        (0, seen) => Some((0, seen)),
+        (votes, _) => Some((votes, 0)),
     };
-    let mut chosen = 0u64;
-    let all = 0..votes.len();
-    while let Some(best) = all
-        .clone()
-        .rev()
-        .filter(|&block| chosen >> block & 1 == 0 && rank(block) > (0, 0))
-        .max_by_key(|&block| rank(block))
-    {
-        chosen |= 1 << best;
-        if take(best, &mut taken) {
-            taken.sort_unstable();
-            return taken;
+    // Sets of blocks as bits.
+    let mut taken = 0u64;
+    let is_in = |set: u64, block: usize| set >> block & 1 == 1;
+    let best = |taken: u64| {
+        let free = (0..votes.len()).rev().filter(|&block| !is_in(taken, block));
+        free.filter(|&block| rank(block).is_some()).max_by_key(|&block| rank(block))
+    };
+    while let (Some(block), 0..FULL) = (best(taken), taken.count_ones()) {
+        taken |= 1 << block;
+    }
+    if taken == 0 {
+        taken = 1;
+    }
+    // The set grows by its neighbours on both sides.
+    while taken.count_ones() < FULL {
+        let beside = (taken << 1 | taken >> 1) & !taken;
+        for block in (0..votes.len()).rev().filter(|&block| is_in(beside, block)) {
+            taken |= u64::from(taken.count_ones() < FULL) << block;
         }
     }
-    // Doubling the chosen set on both sides finds the next nearest blocks.
-    let mut near = if chosen == 0 { 1 } else { chosen };
-    let mut full = chosen == 0 && take(0, &mut taken);
-    while !full {
-        let next = (near << 1 | near >> 1) & !near;
-        for block in all.clone().rev().filter(|block| next >> block & 1 == 1) {
-            full = full || take(block, &mut taken);
-        }
-        near |= next;
-    }
-    taken.sort_unstable();
-    taken
+    let mut blocks = (0..votes.len() as u16).filter(|&block| is_in(taken, block.into()));
+    std::array::from_fn(|_| blocks.next().expect("a wide range has more blocks"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::simd::Vector;
 
 /// A cost stored for the rows of a band: [row][x][depth].
 #[derive(Clone, Copy)]
-pub struct BandCost {
+pub struct BandCost<const WINDOWED: bool> {
     /// First byte of row `first`.
     pub band_costs: *const u8,
     pub first: usize,
@@ -18,9 +18,9 @@ pub struct BandCost {
 }
 
 // SAFETY: a band's costs belong to one thread, which writes them before it makes the cost.
-unsafe impl Send for BandCost {}
+unsafe impl<const WINDOWED: bool> Send for BandCost<WINDOWED> {}
 // SAFETY: as above.
-unsafe impl Sync for BandCost {}
+unsafe impl<const WINDOWED: bool> Sync for BandCost<WINDOWED> {}
 
 #[derive(Clone, Copy)]
 pub struct BandRow {
@@ -28,8 +28,9 @@ pub struct BandRow {
     depth: usize,
 }
 
-impl FrameCost for BandCost {
+impl<const WINDOWED: bool> FrameCost for BandCost<WINDOWED> {
     type Row<V: Vector> = BandRow;
+    const WINDOWED: bool = WINDOWED;
 
     #[inline(always)]
     unsafe fn row<V: Vector>(&self, y: usize) -> BandRow {

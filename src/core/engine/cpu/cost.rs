@@ -9,6 +9,8 @@ use crate::matching::windows::BLOCKS;
 /// A cost of every pixel and candidate.
 pub trait FrameCost: Copy + Send + Sync {
     type Row<V: Vector>: RowCost<V>;
+    /// Whether it is that of the candidates that range windows leave.
+    const WINDOWED: bool = false;
 
     /// The cost along row `y`.
     ///

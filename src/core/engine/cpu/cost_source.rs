@@ -94,9 +94,14 @@ impl Frame<'_> {
 }
 
 impl<W: CostWriter> CostSource for StoredCosts<'_, W> {
-    type Cost = BandCost;
+    type Cost = BandCost<false>;
 
-    fn compute_costs<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, again: bool) -> BandCost {
+    fn compute_costs<S: Shape>(
+        &self,
+        scratch: &mut Scratch,
+        rows: Rows,
+        again: bool,
+    ) -> Self::Cost {
         let frame = self.frame;
         let Geometry { width, depth, .. } = *frame.geometry;
         let (band_costs, stored) = frame.band_costs(scratch, rows, again);

@@ -51,7 +51,8 @@ impl<C: FrameCost, const ROWS: usize> ShapedKernel for Leftwards<'_, C, ROWS> {
             for x in (0..width).rev() {
                 // The rows are those of one band, so they are in the same tiles.
                 let mut entry = None;
-                if let Some(windows) = self.windows
+                if C::WINDOWED
+                    && let Some(windows) = self.windows
                     && (x % TILE == TILE - 1 || x + 1 == width)
                 {
                     gaps = windows.gaps(&windows.row(self.y)[x / TILE]);

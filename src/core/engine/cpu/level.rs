@@ -17,7 +17,7 @@ use super::team::Team;
 use super::windows::Tiles;
 use crate::frame::{DisparityRange, Image, StageTime};
 use crate::matching::levels::coarser;
-use crate::matching::{self, Params};
+use crate::matching::{Params, windows};
 use crate::memory::{Refused, product};
 
 /// Matches pairs of one size with one set of parameters.
@@ -66,10 +66,11 @@ impl Level {
             prepare,
             filters: Filters::new(arena, &params, size, threads)?,
             windows: match coarser(&params, size).filter(|_| geometry.windowed) {
-                Some((_, (width, height))) => Some(Windows {
-                    unfiltered: arena.block(product([width, height]))?,
-                    tiles: Tiles::new(size, lanes),
-                }),
+                Some((_, (width, height))) => {
+                    arena.count(windows::bytes(size, params.range));
+                    let unfiltered = arena.block(product([width, height]))?;
+                    Some(Windows { unfiltered, tiles: Tiles::new(arena, size, lanes) })
+                }
                 None => None,
             },
             scratches,
@@ -108,7 +109,7 @@ impl Level {
         unsafe { run(coarser, team, halves.each_ref(), inputs, map)? };
         timer.end("prior");
         if let (Some(windows), Some(coarse)) = (&mut self.windows, self.prepare.coarse()) {
-            windows.choose(coarse, self.params.range);
+            windows.choose(coarse.values, self.params.range);
             timer.end("windows");
         }
         Ok(())
@@ -125,8 +126,7 @@ impl Windows {
         // SAFETY: the coarser level has written all of its values.
         let unfiltered = unsafe { self.unfiltered.all(coarse.len()) };
         let size = self.tiles.size;
-        self.tiles
-            .set(&matching::windows::Windows::of(coarse, unfiltered, size, range), range.count);
+        self.tiles.set(&windows::Windows::of(coarse, unfiltered, size, range), range.count);
     }
 }
 

@@ -43,6 +43,7 @@ mod local;
 mod look_up;
 mod memory;
 mod mirrored_rows;
+mod mirrored_winners;
 mod mutual_information;
 mod noise;
 mod options;

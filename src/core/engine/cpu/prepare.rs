@@ -122,11 +122,11 @@ impl Prepare {
         Some(map.ptr())
     }
 
-    /// Returns the values of the half-size map, after the coarser level has written them; `None` without a prior.
-    pub fn coarse(&self) -> Option<&[i16]> {
-        let (map, (width, height)) = self.supports.as_ref()?.coarse.as_ref()?;
+    /// Returns the half-size map, after the coarser level has written it; `None` without a prior.
+    pub fn coarse(&self) -> Option<Coarse<'_>> {
+        let &(ref map, size) = self.supports.as_ref()?.coarse.as_ref()?;
         // SAFETY: the block holds a value per pixel; only the coarser level writes it, on the owner's behalf.
-        Some(unsafe { std::slice::from_raw_parts(map.ptr(), width * height) })
+        Some(Coarse { values: unsafe { map.all(size.0 * size.1) }, size })
     }
 
     /// Returns the support of every pixel, row by row; `None` without window and prior.
@@ -185,11 +185,7 @@ impl Prepare {
         if let (Some(supports), Some(ranges)) = (&self.supports, &ranges) {
             let of_ranges = &support::of_ranges(params, threshold);
             let pixels = Rows(supports.pixels.ptr(), width);
-            let coarse = supports.coarse.as_ref().map(|&(ref map, size)| {
-                // SAFETY: the block holds a value per pixel; the coarser level has written it.
-                let values = unsafe { std::slice::from_raw_parts(map.ptr(), size.0 * size.1) };
-                Coarse { values, size }
-            });
+            let coarse = self.coarse();
             share(team, height, |thread, y| {
                 let scratch = &mut scratch(thread).expectation;
                 // SAFETY: as above; the ranges were finished before.

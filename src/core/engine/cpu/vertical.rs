@@ -17,7 +17,7 @@ use super::simd::Vector;
 use super::steps::Steps;
 use super::windows::{View, enter_tile, load_entering};
 use super::winner::WinnerTakesAll;
-use crate::matching::windows::TILE;
+use crate::matching::windows::{BLOCKS, TILE};
 
 /// Output: only the vectors at the next band's edge.
 pub const CHECKPOINT: u8 = 0;
@@ -83,7 +83,7 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> ShapedKernel
     }
 }
 
-impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MODE> {
+impl<'a, C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'a, C, PATHS, MODE> {
     /// Number of paths followed here.
     const FOLLOWED: usize = if MODE == FINISH || MODE == ONLY { PATHS + 1 } else { PATHS };
 
@@ -122,7 +122,8 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
             let mut extended = [[V::splat(0); MAX]; PATHS];
             let mut gaps = [V::splat(0); 2];
             for x in first..end {
-                if let Some(windows) = self.windows
+                if C::WINDOWED
+                    && let Some(windows) = self.windows
                     && (x.is_multiple_of(TILE) || x == first)
                 {
                     gaps = windows.gaps(&windows.row(band_first + r)[x / TILE]);
@@ -164,8 +165,8 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
                 for (c, before) in before[..chunks].iter().enumerate() {
                     before.store(rightwards.add(c * V::N));
                 }
-                let tiles =
-                    self.windows.map(|windows| (windows.row(band_first + r), windows.stripes));
+                let windows = self.windows.filter(|_| C::WINDOWED);
+                let tiles = windows.map(|windows| (windows.row(band_first + r), windows.stripes));
                 self.winner.select_disparities::<V, MAX, EXACT>(first, end - first, tiles);
             }
         }
@@ -226,27 +227,39 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         extended: &mut [[V; MAX]; PATHS],
     ) -> States<V, PATHS> {
         let depth = self.geometry.depth;
+        // The bytes are those of downward steps.
+        let sign: i8 = if self.upward { -1 } else { 1 };
         // SAFETY: x lies in the row, and vectors have `chunks` parts.
         unsafe {
-            let nothing = [V::splat(0); MOST];
-            let mut states = States {
-                p1: V::splat(self.p1),
-                least: nothing,
-                p2: nothing,
-                below: nothing,
-                here: nothing,
-                source: [std::ptr::null(); PATHS],
-            };
+            let mut states = States::new(self.p1);
             for (p, extended) in extended.iter_mut().enumerate() {
-                let from = row.from[p].add(x * depth);
-                self.enter_path(&mut states, (row, x, p), from, chunks, gaps, extended);
+                let mut from = row.from[p].add(x * depth);
+                let entry = self.entry((x, row.y), (STEPS[p], sign.into()));
+                if let Some(blocks) = entry {
+                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
+                        *vector = load_entering(from.add(c * V::N), blocks);
+                    }
+                    from = extended.as_ptr().cast();
+                }
+                states.least[p] = V::least_of(from, chunks);
+                let slant =
+                    if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
+                if slant != 0 {
+                    if entry.is_none() {
+                        for (c, vector) in extended[..chunks].iter_mut().enumerate() {
+                            *vector = V::load(from.add(c * V::N));
+                        }
+                    }
+                    extend(&mut extended[..chunks], slant, gaps);
+                    from = extended.as_ptr().cast();
+                }
+                states.source[p] = from;
+                states.p2[p] = V::splat(*row.penalties[p].add(x));
+                states.below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up().or(gaps[0]);
+                states.here[p] = V::load(from);
             }
             if Self::FOLLOWED > PATHS {
-                if let Some(windows) = self.windows
-                    && x.is_multiple_of(TILE)
-                    && let Some(blocks) =
-                        windows.entry((x, row.y), (x as isize - 1, row.y as isize))
-                {
+                if let Some(blocks) = self.entry((x, row.y), (1, 0)) {
                     enter_tile(before, chunks, blocks);
                 }
                 states.least[PATHS] = least(&before[..chunks]);
@@ -262,49 +275,13 @@ impl<C: FrameCost, const PATHS: usize, const MODE: u8> Vertical<'_, C, PATHS, MO
         }
     }
 
-    /// Enters column `x` of a row on path `p` of the sweep, with the previous pixel's vectors at `from`; `extended` has
-    /// room for them where they change.
+    /// The places of a pixel's blocks at the pixel this step before, if that is in another tile ([`View::entry`]).
     #[inline(always)]
-    unsafe fn enter_path<V: Vector, const MAX: usize>(
-        &self,
-        states: &mut States<V, PATHS>,
-        (row, x, p): (&Addresses<PATHS>, usize, usize),
-        mut from: *const u8,
-        chunks: usize,
-        gaps: [V; 2],
-        extended: &mut [V; MAX],
-    ) {
-        // The bytes are those of downward steps.
-        let sign: i8 = if self.upward { -1 } else { 1 };
-        // SAFETY: x lies in the row, and vectors have `chunks` parts.
-        unsafe {
-            let slant = if self.slants.is_some() { sign * *row.slants[p].add(x) as i8 } else { 0 };
-            let mut entry = None;
-            if let Some(windows) = self.windows {
-                let before_y = row.y as isize - isize::from(sign);
-                entry = windows.entry((x, row.y), (x as isize - STEPS[p], before_y));
-            }
-            if let Some(blocks) = entry {
-                for (c, vector) in extended[..chunks].iter_mut().enumerate() {
-                    *vector = load_entering(from.add(c * V::N), blocks);
-                }
-                from = extended.as_ptr().cast();
-            }
-            states.least[p] = V::least_of(from, chunks);
-            if slant != 0 {
-                if entry.is_none() {
-                    for (c, vector) in extended[..chunks].iter_mut().enumerate() {
-                        *vector = V::load(from.add(c * V::N));
-                    }
-                }
-                extend(&mut extended[..chunks], slant, gaps);
-                from = extended.as_ptr().cast();
-            }
-            states.source[p] = from;
-            states.p2[p] = V::splat(*row.penalties[p].add(x));
-            states.below[p] = V::load(from.add((chunks - 1) * V::N)).shift_up().or(gaps[0]);
-            states.here[p] = V::load(from);
+    fn entry(&self, (x, y): (usize, usize), step: (isize, isize)) -> Option<&'a [u8; BLOCKS]> {
+        if !C::WINDOWED {
+            return None;
         }
+        self.windows?.entry((x, y), (x as isize - step.0, y as isize - step.1))
     }
 
     /// Keeps the deltas of a vector of candidates in the ring.
@@ -406,6 +383,16 @@ struct States<V, const PATHS: usize> {
 }
 
 impl<V: Vector, const PATHS: usize> States<V, PATHS> {
+    /// # Safety
+    /// As [`Vector::splat`].
+    #[inline(always)]
+    unsafe fn new(p1: u8) -> Self {
+        // SAFETY: the caller's promise.
+        let (p1, nothing) = unsafe { (V::splat(p1), [V::splat(0); MOST]) };
+        let source = [std::ptr::null(); PATHS];
+        Self { p1, least: nothing, p2: nothing, below: nothing, here: nothing, source }
+    }
+
     /// Returns the deltas of path `p` for the next vector of candidates; `above` is the one after it.
     #[inline(always)]
     fn delta(&mut self, p: usize, above: V) -> V {

@@ -25,9 +25,14 @@ pub struct WindowedCosts<'a, C> {
 }
 
 impl<C: BlockCost> CostSource for WindowedCosts<'_, C> {
-    type Cost = BandCost;
+    type Cost = BandCost<true>;
 
-    fn compute_costs<S: Shape>(&self, scratch: &mut Scratch, rows: Rows, again: bool) -> BandCost {
+    fn compute_costs<S: Shape>(
+        &self,
+        scratch: &mut Scratch,
+        rows: Rows,
+        again: bool,
+    ) -> Self::Cost {
         let frame = self.frame;
         let (band_costs, stored) = frame.band_costs(scratch, rows, again);
         let Geometry { width, depth, .. } = *frame.geometry;

@@ -1,13 +1,15 @@
-//! Range windows ([`crate::matching::windows`]): where the candidates of a pixel lie, and how path costs get from the
+//! Range windows ([`crate::matching::windows`]): the places of a pixel's candidates, and the way of path costs from the
 //! places of one tile to those of the next.
 //!
 //! A pixel has [`CANDIDATES`] places in the striped order (`striping.rs`), so block b of its tile lies in quarter b of
 //! every vector. Where a path enters another tile, each quarter is loaded from wherever the pixel before has that
 //! block. Blocks that do not follow each other in the range are no neighbours on a path.
 
+use super::memory::Arena;
 use super::mirrored_rows::Stripes;
 use super::simd::Vector;
 use crate::matching::windows::{self, BLOCK, BLOCKS, CANDIDATES, TILE};
+use crate::memory::product;
 
 /// Path costs of a block that the pixel before does not try.
 static NOTHING: [u8; CANDIDATES] = [255; CANDIDATES];
@@ -17,9 +19,9 @@ static NOTHING: [u8; CANDIDATES] = [255; CANDIDATES];
 pub struct Tile {
     /// Numbers of its blocks.
     pub blocks: [u16; BLOCKS],
-    /// Where each tile around (row by row, from above left, with itself) has these blocks; [`BLOCKS`] for none.
+    /// Places of these blocks in each tile around (row by row, from above left, with itself); [`BLOCKS`] for none.
     from: [[u8; BLOCKS]; 9],
-    /// Which blocks do not follow the one before, as bits.
+    /// Bits of the blocks that do not follow the one before.
     gaps: u8,
     /// Places at the end, beyond the range.
     pub beyond: u8,
@@ -55,7 +57,9 @@ pub struct Tiles {
 
 impl Tiles {
     /// Tables for an image of this size and vectors of `lanes` candidates, without any tile.
-    pub fn new(size: (usize, usize), lanes: usize) -> Self {
+    pub fn new(arena: &Arena, size: (usize, usize), lanes: usize) -> Self {
+        let tiles = [size.0.div_ceil(TILE), size.1.div_ceil(TILE), size_of::<Tile>()];
+        arena.count(product(tiles));
         let masks = (0..1u8 << BLOCKS).map(|gaps| {
             let mut masks = [[0; CANDIDATES]; 2];
             for block in (1..BLOCKS).filter(|block| gaps >> block & 1 == 1) {
@@ -90,7 +94,7 @@ impl Tiles {
         }));
     }
 
-    /// What the kernels see.
+    /// The tiles as the kernels see them.
     pub fn view(&self, stripes: Stripes) -> View<'_> {
         View {
             size: self.size,
@@ -102,7 +106,7 @@ impl Tiles {
     }
 }
 
-/// The windows as the kernels see them.
+/// The tiles as the kernels see them.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     size: (usize, usize),
@@ -131,7 +135,7 @@ impl<'a> View<'a> {
         unsafe { [V::load(masks[0].as_ptr()), V::load(masks[1].as_ptr())] }
     }
 
-    /// Where the pixel before on a path has the blocks of the pixel in column `x` of row `y`, if it is inside, and of
+    /// Places of the blocks of the pixel in column `x` of row `y` at the pixel before it on a path, if that one is of
     /// another tile.
     #[inline(always)]
     pub fn entry(
@@ -140,7 +144,7 @@ impl<'a> View<'a> {
         before: (isize, isize),
     ) -> Option<&'a [u8; BLOCKS]> {
         let (tile_x, tile_y) = (x / TILE, y / TILE);
-        // What lies outside, above or to the left, is in another tile, from which everything is taken as it is.
+        // A pixel outside, where paths begin, is taken as it is: above and to the left by the tile's table.
         let across = before.0.div_euclid(TILE as isize) - tile_x as isize;
         let down = before.1.div_euclid(TILE as isize) - tile_y as isize;
         let outside = before.0 >= self.size.0 as isize || before.1 >= self.size.1 as isize;

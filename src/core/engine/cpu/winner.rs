@@ -8,25 +8,21 @@
 //! k, k) over k. While x moves along a row, column u = x - k is at candidate k of a window that advances by
 //! one candidate per pixel: a column enters at candidate 0, is compared at every k in turn, and leaves at the
 //! last one, finished. A strict comparison keeps the smallest k of equal sums.
-//!
-//! With range windows (`windows.rs`) the columns keep their places instead, in the order of the mirrored rows
-//! (`mirrored_rows.rs`), in which the candidates of a block follow each other.
+//! With range windows they are found otherwise (`mirrored_winners.rs`).
 
 use super::filter::valid_mask;
 use super::geometry::{Geometry, TILE};
 use super::memory::{Arena, Block};
 use super::mirrored_rows::Stripes;
-use super::simd::{Vector, lane_of_pair};
+use super::mirrored_winners::{MirroredWinners, NONE};
+use super::simd::Vector;
 use super::striping::StripedOrder;
 use super::windows::Tile;
 use crate::frame::{INVALID, SUBPIXEL};
 use crate::matching::subpixel::offset_within;
-use crate::matching::windows::{self, BLOCK, BLOCKS, CANDIDATES};
+use crate::matching::windows::{self, CANDIDATES};
 use crate::matching::{Params, Subpixel};
 use crate::memory::{Result, product};
-
-/// Winner of a column of the right view without candidates.
-pub const NONE: u16 = u16::MAX;
 
 /// A thread's memory for selecting winners of one band.
 pub struct WinnerTakesAll {
@@ -50,9 +46,8 @@ pub struct WinnerTakesAll {
     window_candidates: Block<i16>,
     /// Winner of every column of the right view, [row][depth + u].
     right: Block<u16>,
-    /// With range windows: the least sum of every column of the right view and its candidate, [row][mirrored order],
-    /// and the columns of that order.
-    mirrored: Option<Mirrored>,
+    /// The same with range windows.
+    mirrored: Option<MirroredWinners>,
     /// Winner of every pixel, [row][x].
     winners: Block<u16>,
     /// Value of every pixel, [row][x].
@@ -92,7 +87,7 @@ impl WinnerTakesAll {
                 false => product([band_rows, width + depth]),
             })?,
             mirrored: match geometry.windowed {
-                true => Some(Mirrored::new(arena, geometry)?),
+                true => Some(MirroredWinners::new(arena, geometry)?),
                 false => None,
             },
             winners: arena.block(pixels)?,
@@ -148,16 +143,13 @@ impl WinnerTakesAll {
             if let Some((tiles, _)) = tiles {
                 self.leave_out_beyond(tiles, x, columns);
             }
-            match (self.right_view, tiles) {
-                (false, _) => {}
-                (true, None) => self.update_right::<V, MAX>(x, columns, chunks),
-                // Pieces of eight lanes are consecutive in a pair; a block may have fewer in a vector.
-                (true, Some((tiles, stripes))) if V::N / BLOCKS < 8 => {
-                    self.update_mirrored::<V, 4>(tiles, stripes, x, columns, chunks);
+            match (&self.mirrored, tiles) {
+                _ if !self.right_view => {}
+                (Some(mirrored), Some((tiles, stripes))) => {
+                    let sums = self.sums.ptr().cast_const();
+                    mirrored.update::<V>(self.row, (tiles, stripes), x, columns, chunks, sums);
                 }
-                (true, Some((tiles, stripes))) => {
-                    self.update_mirrored::<V, 8>(tiles, stripes, x, columns, chunks);
-                }
+                _ => self.update_right::<V, MAX>(x, columns, chunks),
             }
             let picked =
                 self.select_winners::<V>(x, columns, chunks, tiles.map(|(tiles, _)| tiles));
@@ -352,44 +344,6 @@ impl WinnerTakesAll {
         }
     }
 
-    /// Compares the sums with those of the right view's columns, `LANES` lanes at a time.
-    #[inline(always)]
-    unsafe fn update_mirrored<V: Vector, const LANES: usize>(
-        &self,
-        tiles: &[Tile],
-        stripes: Stripes,
-        x: usize,
-        columns: usize,
-        chunks: usize,
-    ) {
-        let mirrored = self.mirrored.as_ref().expect("windows need it");
-        let quarter = V::N / BLOCKS;
-        for i in 0..columns {
-            let tile = &tiles[(x + i) / windows::TILE];
-            // SAFETY: the pixel lies in the row, and its candidates in the mirrored order.
-            unsafe {
-                let (sums, best) = mirrored.row(self.row);
-                let from = self.sums.ptr().add(i * self.depth);
-                let starts = stripes.at(x + i, chunks);
-                for c in 0..chunks {
-                    let start = starts.at(c);
-                    for (number, &block) in tile.blocks.iter().enumerate() {
-                        for lane in (0..quarter).step_by(LANES) {
-                            let at = c * V::N + lane_of_pair(number * quarter + lane, V::N);
-                            let to = start + usize::from(block) * quarter + lane;
-                            let first = usize::from(block) * BLOCK + lane * chunks + c;
-                            keep_smaller::<LANES>(
-                                (sums.add(to).cast(), best.add(to).cast()),
-                                from.add(at).cast(),
-                                std::array::from_fn(|k| (first + k * chunks) as u16),
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-
     /// Returns the disparities of row `row` of the band, after all of its columns are done, and their peaks,
     /// if the confidence is requested. With `limit`, applies the left-right check. `seen`: both cameras'
     /// valid masks of this row.
@@ -492,72 +446,6 @@ struct Picked {
     rivals: [i16; TILE],
     /// Whether the winner has both neighbours.
     inside: [bool; TILE],
-}
-
-/// The right view's columns with range windows, [row][mirrored order] (`mirrored_rows.rs`).
-struct Mirrored {
-    sums: Block<i16>,
-    best: Block<u16>,
-    stride: usize,
-    stripes: usize,
-    stripe_len: usize,
-}
-
-impl Mirrored {
-    fn new(arena: &Arena, geometry: &Geometry) -> Result<Self> {
-        let (stride, rows) = (geometry.mirrored_stride(), geometry.band_rows);
-        let (stripes, stripe_len) = (geometry.chunks, geometry.stripe_len());
-        let (sums, best) =
-            (arena.block(product([rows, stride]))?, arena.block(product([rows, stride]))?);
-        Ok(Self { sums, best, stride, stripes, stripe_len })
-    }
-
-    fn clear(&self, rows: usize) {
-        // SAFETY: the blocks hold as many rows, and this is their only user.
-        unsafe {
-            self.sums.all_mut(rows * self.stride).fill(i16::MAX);
-            self.best.all_mut(rows * self.stride).fill(NONE);
-        }
-    }
-
-    fn row(&self, row: usize) -> (*mut i16, *mut u16) {
-        let at = row * self.stride;
-        (self.sums.ptr().wrapping_add(at), self.best.ptr().wrapping_add(at))
-    }
-
-    /// Returns the winners of a row by number in the mirrored order; [`NONE`] behind the last.
-    fn winners(&self, row: usize) -> impl Fn(usize) -> u16 {
-        // SAFETY: the block holds the row, and nobody writes to it any more.
-        let all = unsafe { &self.best.all((row + 1) * self.stride)[row * self.stride..] };
-        move |i| match i < self.stripes * self.stripe_len {
-            true => all[i % self.stripes * self.stripe_len + i / self.stripes],
-            false => NONE,
-        }
-    }
-}
-
-/// Takes those of `LANES` candidates at `from` that are smaller than the sums so far.
-///
-/// # Safety
-/// There are as many of all.
-#[inline(always)]
-unsafe fn keep_smaller<const LANES: usize>(
-    (sums, best): (*mut [i16; LANES], *mut [u16; LANES]),
-    from: *const [i16; LANES],
-    candidates: [u16; LANES],
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (new, mut least, mut of) =
-            (from.read_unaligned(), sums.read_unaligned(), best.read_unaligned());
-        for k in 0..LANES {
-            let smaller = new[k] < least[k];
-            least[k] = if smaller { new[k] } else { least[k] };
-            of[k] = if smaller { candidates[k] } else { of[k] };
-        }
-        sums.write_unaligned(least);
-        best.write_unaligned(of);
-    }
 }
 
 /// The [`peak`](crate::matching::confidence::peak)s of the pixels.
