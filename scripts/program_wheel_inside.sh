@@ -2,6 +2,7 @@
 # Runs in the Debian 11 of program_wheel.sh: builds GStreamer, the program and their wheel.
 set -euo pipefail
 cd /usr/src/stereod
+. scripts/program_wheel_metadata.sh
 
 made=/usr/src/made
 gstreamer=/opt/gstreamer
@@ -10,14 +11,17 @@ export PKG_CONFIG_PATH=$gstreamer/lib/pkgconfig
 
 # --- GStreamer ---
 
-# Builds a source package of Debian 12 and keeps its version and licences. Security updates count, if the mirror
-# has their sources.
+# Builds a source package of Debian 12 and keeps its version and licences. A security update whose
+# source the mirror lacks is left out, and named.
 build() { # PACKAGE OPTION...
-    local package=$1
+    local package=$1 newest version
     shift
     cd /build
     apt-get source --quiet --only-source "$package" || apt-get source --quiet --only-source "$package/bookworm"
     cd "$package"*/
+    newest=$(apt-cache showsrc --only-source "$package" | sed -n 's/^Version: //p' | sort --version-sort | tail -n 1)
+    version=$(dpkg-parsechangelog --show-field Version)
+    [[ $version == "$newest" ]] || echo "program_wheel: $package $version is built, because the mirror lacks $newest" >&2
     # OpenH264 prints an error at the end of every stream, which is none.
     if [[ $package == gst-plugins-bad1.0 ]]; then sed -i 's/= WELS_LOG_ERROR/= WELS_LOG_QUIET/' ext/openh264/gstopenh264enc.cpp; fi
     CFLAGS='-O2 -g0' CXXFLAGS='-O2 -g0' meson setup out --prefix="$gstreamer" --libdir=lib --buildtype=release \
@@ -25,7 +29,7 @@ build() { # PACKAGE OPTION...
     ninja -C out install
     mkdir -p "$gstreamer/doc/$package"
     cp debian/copyright "$gstreamer/doc/$package/"
-    dpkg-parsechangelog --show-field Version >"$gstreamer/doc/$package/version"
+    echo "$version" >"$gstreamer/doc/$package/version"
 }
 plugins() { printf -- '-D%s=enabled ' "$@"; }
 
@@ -59,38 +63,10 @@ END
 wheel_folder=$made/wheel/stereod_program-$version
 about=$wheel_folder/stereod_program-$version.dist-info
 
-write_metadata() {
-    mkdir -p "$about/licenses"
-    cat >"$about/METADATA" <<END
-Metadata-Version: 2.4
-Name: stereod-program
-Version: $version
-Summary: The program stereod, real-time depth from two cameras, with a GStreamer of its own
-Requires-Python: >=3.9
-Classifier: Operating System :: POSIX :: Linux
-Description-Content-Type: text/markdown
-
-\`\`\`sh
-pip install stereod-program
-stereod run --demo --serve 8080      # prints the address of a page with live depth
-\`\`\`
-
-The program of the Python package \`stereod\` with the parts of GStreamer that it needs, for Linux with glibc
-2.31 or newer. \`licenses\` and \`sboms\` in the folder \`stereod_program-$version.dist-info\` say what it consists of.
-END
-    cat >"$about/WHEEL" <<END
-Wheel-Version: 1.0
-Generator: stereod
-Root-Is-Purelib: false
-Tag: py3-none-linux_$(uname -m)
-END
-    printf '[console_scripts]\nstereod = stereod_program:main\n' >"$about/entry_points.txt"
-}
-
 # Writes the licences of everything that is included, and a bill of materials in CycloneDX's format.
 write_materials() {
     local library package version
-    cp LICENSE-* "$made/crates.txt" "$about/licenses/"
+    cp "$made/crates.txt" "$about/licenses/"
     for package in "$gstreamer"/doc/*; do echo "${package##*/} $(cat "$package/version")"; done >"$made/materials"
     ldd "$wheel_folder"/stereod_program/{stereod,plugins/*.so} | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
         while read -r library; do
@@ -122,7 +98,7 @@ build_wheel() {
     cp src/python/stereod_program/__init__.py "$made/cargo/release/stereod" "$wheel_folder/stereod_program/"
     cp "$gstreamer"/lib/gstreamer-1.0/*.so "$wheel_folder/stereod_program/plugins/"
     export LD_LIBRARY_PATH=$gstreamer/lib
-    write_metadata
+    write_metadata "$about" "$version" "py3-none-linux_$(uname -m)"
     write_materials
     python3 -m wheel pack --dest-dir "$made/wheel" "$wheel_folder"
     # Adds the libraries, and checks that nothing newer than this Debian's C library is needed.

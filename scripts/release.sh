@@ -13,8 +13,8 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   crates    the six crates, as `scripts/crates.sh publish` uploads them
   sbom      a bill of materials in CycloneDX's format (those of the wheels are in the wheels)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
-  wheel     the Python wheel
-  program   the program with its own GStreamer as a wheel, for this processor only (root)
+  wheel     the Python wheel, on x86-64 for Windows, too
+  program   the program with its own GStreamer as a wheel, for this processor only (root), and on x86-64 for Windows
   check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
             the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
@@ -117,6 +117,7 @@ build_wheel() {
 
 build_program() {
     scripts/program_wheel.sh
+    if [[ $(uname -m) == x86_64 ]]; then scripts/program_wheel_windows.sh; fi
     cp "$made"/wheels/stereod_program-*.whl "$out"
 }
 
@@ -152,7 +153,12 @@ for part in "${parts[@]}"; do
         wheel)
             processors=("$(uname -m)")
             if [[ $arm64 == yes ]]; then processors+=(aarch64); fi
-            build_wheel "${processors[@]/%/-unknown-linux-gnu}"
+            triples=("${processors[@]/%/-unknown-linux-gnu}")
+            if [[ $(uname -m) == x86_64 ]]; then
+                install_debian x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64
+                triples+=(x86_64-pc-windows-gnu)
+            fi
+            build_wheel "${triples[@]}"
             ;;
         program) build_program ;;
         check) check ;;

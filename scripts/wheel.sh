@@ -6,13 +6,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage="Usage: scripts/wheel.sh [TARGET... | --test [PROGRAM]]
   Builds wheels (Python 3.10 and newer) for these of Rust's targets, by default for this machine's:
   {x86_64,aarch64}-unknown-linux-gnu run from glibc 2.28 on, those that end with musl
-  from musl 1.2 on (such a wheel of stereod has not been tried yet).
+  from musl 1.2 on (such a wheel of stereod has not been tried yet). x86_64-pc-windows-gnu needs MinGW.
   --test [PROGRAM]  Builds one for this machine without optimisation, installs it into a new virtual
                     environment and tests it there. PROGRAM is a stereod whose maps must be the same.
                     WHEEL_FEATURES are Cargo's features; scripts/test.sh names those with which its crates are built."
 case ${1:-} in
     -h | --help) echo "$usage" && exit 0 ;;
-    --test | *-linux-* | "") ;;
+    --test | *-linux-* | *-windows-gnu | "") ;;
     *) echo "$usage" >&2 && exit 2 ;;
 esac
 
@@ -31,14 +31,18 @@ if [[ ${1:-} != --test ]]; then
     done
     install_tools 'maturin>=1.9,<2' ziglang wheel
     mkdir -p target/licences
-    "$(scripts/python.sh json)" scripts/licences.py --package stereod-python >target/licences/crates.txt
     export PATH=$tools/bin:$PATH # maturin finds zig by its Python
     version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
     made=$(mktemp -d)
     trap 'rm -rf "$made"' EXIT
     for triple in "$@"; do
-        case $triple in *-musl) oldest=musllinux_1_2 ;; *) oldest=manylinux_2_28 ;; esac
-        "$tools/bin/maturin" build --release --zig --compatibility "$oldest" --target "$triple" --out "$made"
+        case $triple in
+            *-musl) system=(--zig --compatibility musllinux_1_2) ;;
+            *-linux-*) system=(--zig --compatibility manylinux_2_28) ;;
+            *) system=(--interpreter python3.13) ;;
+        esac
+        "$(scripts/python.sh json)" scripts/licences.py --package stereod-python --target "$triple" >target/licences/crates.txt
+        "$tools/bin/maturin" build --release "${system[@]}" --target "$triple" --out "$made"
     done
     # maturin writes this folder into its bill of materials.
     mkdir -p "$target/wheels"
