@@ -10,6 +10,7 @@
 #define WINDOW_COLUMNS (CHUNK + 2 * MARGIN)
 #include "cost.cuh"
 #include "path_delta.cuh"
+#include "windows.cuh"
 
 // Windows of a block: two for each of a warp's rows.
 #define SHARED_WORDS (WARPS * 2 * WARP_PIXELS * WINDOW_WORDS)
@@ -18,7 +19,7 @@ static_assert(MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 
 template <bool LEFTWARDS>
 __device__ __forceinline__ void follow(const Features &features, int width, int height, int columns,
-                                       u32 *volume, u32 *windows) {
+                                       u32 *volume, RangeWindows tiles, u32 *windows) {
     const int warp = threadIdx.x / 32, group = warp_group();
     const u32 lane = group_lane();
     const int first_row = (blockIdx.x * WARPS + warp) * WARP_PIXELS;
@@ -40,7 +41,14 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         copies_end_group();
     };
 
-    const Edges edges(lane);
+#if WINDOWED
+    static_assert(WINDOW_TILE % CHUNK == 0, "a chunk lies in a tile");
+    // The blocks of this tile and, fetched in advance, of the next one.
+    Blocks blocks = tiles.of(LEFTWARDS ? (chunks - 1) * CHUNK : 0, y), next_blocks = blocks;
+    Share share = blocks.share(lane);
+#else
+    const Share share = whole_range(lane);
+#endif
     Vector path = filled(0);
     u32 least = 0;
     load(0);
@@ -51,16 +59,25 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
         const int chunk = LEFTWARDS ? chunks - 1 - n : n;
         const u32 *words_in = own + ((n & 1) * WARP_PIXELS + group) * WINDOW_WORDS;
         const Window window = window_of(words_in);
+#if WINDOWED
+        if (n > 0 && (chunk + LEFTWARDS) * CHUNK % WINDOW_TILE == 0) {
+            share = next_blocks.share(lane);
+            path = entered(path, BREAK(entry_across, blocks.lane_of(next_blocks.of(lane)), lane));
+            least = least_of(path);
+            blocks = next_blocks;
+        }
+        next_blocks = tiles.of(chunk * CHUNK + (LEFTWARDS ? -WINDOW_TILE : WINDOW_TILE), y);
+#endif
         auto step = [&](int column, const Vector &c) {
             const int p2 = LEFTWARDS ? BREAK(p2_leftwards, P2_HORIZONTAL_FROM_RIGHT, P2_HORIZONTAL_FROM_LEFT) : P2_HORIZONTAL_FROM_LEFT;
             const u32 pixel = words_in[MARGIN + column], penalty = __byte_perm(pixel, 0, IN_BOTH_HALVES(p2));
             const int slant = slant_of(pixel, SLANTS_HORIZONTAL, p2);
-            Vector delta = recurrence(path, add2(least, penalty), edges, slant);
+            Vector delta = recurrence(path, add2(least, penalty), share.edges, slant);
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) {
                 delta.v[j] = sub2(delta.v[j], least);
                 path.v[j] = add2(delta.v[j], c.v[j]);
-                if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
+                if (HAS_PADDING) path.v[j] |= padding(share.part, j);
             }
             u32 words[BYTE_WORDS];
             pack(delta, words);
@@ -94,11 +111,12 @@ __device__ __forceinline__ void follow(const Features &features, int width, int 
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     aggregate_horizontal(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height, int columns,
-               u32 *from_left, u32 *from_right) {
+               u32 *from_left, u32 *from_right, const u16 *windows_of_tiles) {
     wait_for_launches_before();
     DYNAMIC_SHARED(uint4, shared_words);
     u32 *windows = reinterpret_cast<u32 *>(shared_words);
     const Features features = {p2, base, match, row};
-    if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, windows);
-    else follow<true>(features, width, height, columns, from_right, windows);
+    const RangeWindows tiles = {windows_of_tiles, width, height};
+    if (blockIdx.y == 0) follow<false>(features, width, height, columns, from_left, tiles, windows);
+    else follow<true>(features, width, height, columns, from_right, tiles, windows);
 }

@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int j = 0; j < REGISTERS; j += 2)
             // Two words at once: no half of a sum overflows.
             if (inside) atomicAdd(sum + interleaved(lane, j) / 2, path.v[j] | (u64)path.v[j + 1] << 32);
-        if (DISPARITIES < PADDED_DISPARITIES) {
+        if (HAS_PADDING) {
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) path.v[j] |= padding(lane, j);
         }

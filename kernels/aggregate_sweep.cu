@@ -48,11 +48,13 @@ struct Arguments {
     u32 *winners;                         // [height][columns]: winner words (disparity.cuh)
     u32 *right;                           // [height][width]: winner keys of the right view
     u8 *peaks;                            // [height][columns]: winner peaks, with CONFIDENCE
+    RangeWindows windows;                 // read with WINDOWED
 };
 
 // Takes the least path cost of the pixel before out of `delta`, the result of recurrence(), and
-// returns the path cost L of the next pixel. If the path `ends`, both become 0.
-__device__ __forceinline__ Vector advance(Vector &delta, u32 least, const Vector &c, bool ends, u32 lane) {
+// returns the path cost L of the next pixel. If the path `ends`, both become 0, for candidates beyond
+// the range, too, because the next pixel may lie in a tile with others.
+__device__ __forceinline__ Vector advance(Vector &delta, u32 least, const Vector &c, bool ends, u32 part) {
     // A multiplication comes with the addition. (0x3c00 is the half-float 1.)
     const u32 goes_on = ends ? 0 : both(0x3c00), minus_least = ends ? 0 : least ^ both(0x8000);
     Vector path;
@@ -60,7 +62,7 @@ __device__ __forceinline__ Vector advance(Vector &delta, u32 least, const Vector
     for (int j = 0; j < REGISTERS; j++) {
         delta.v[j] = fma2(delta.v[j], goes_on, minus_least);
         path.v[j] = fma2(c.v[j], goes_on, delta.v[j]);
-        if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
+        if (HAS_PADDING && !(WINDOWED && ends)) path.v[j] |= padding(part, j);
     }
     return path;
 }
@@ -77,7 +79,6 @@ struct Block {
     RowCursor start;
     int warp, group;  // the warp's number in the block, the group's in its warp
     u32 lane;         // in the group
-    Edges edges;
 #if !TASKS
     HaloExchange exchange;
     States states;  // between the two launches
@@ -132,42 +133,85 @@ __device__ __forceinline__ void begin_diagonals(const Block &block) {
 }
 #endif
 
+// The least values of two vectors' registers share one register, so one reduction over the lanes
+// finds both.
+__device__ __forceinline__ u32 pair_of_least(const Vector &a, const Vector &b) {
+    return __byte_perm(lesser_half(least_of_registers(a)), lesser_half(least_of_registers(b)), A_LOW_B_LOW);
+}
+__device__ __forceinline__ void split(u32 pair, u32 &least_a, u32 &least_b) {
+    least_a = __byte_perm(pair, 0, A_LOW_A_LOW);
+    least_b = __byte_perm(pair, 0, A_HIGH_A_HIGH);
+}
+
+// What a group of lanes holds of a pixel's candidates, and how paths of the row before enter it.
+struct Place {
+    Share share;
+    u32 from_left, from_right;  // Lanes (RangeWindows::entry) of both diagonal paths.
+    bool is_mixed;              // Some diagonal path of the warp comes from other candidates.
+
+#if WINDOWED
+    // Enters the row of the cursor in column `x`, with the vertical path.
+    __device__ __forceinline__ void enter(const RangeWindows &windows, const RowCursor &cursor, bool begins, int x,
+                                          u32 lane, Vector &vertical, u32 &least) {
+        const int y = cursor.y, step = cursor.direction == 0 ? 1 : -1;
+        const auto tile = [&](int y) { return y >= 0 && y < windows.height ? y / WINDOW_TILE : -1; };
+        const bool enters = tile(y) != tile(y - step);
+        // Where all the tiles around are those of the row before, nothing changes.
+        if (!begins && !enters && tile(y - step) == tile(y - 2 * step)) return;
+        const Blocks here = windows.of(x, y);
+        share = here.share(lane);
+#if DIAGONALS
+        from_left = windows.entry(here, x - 1, y - step, lane), from_right = windows.entry(here, x + 1, y - step, lane);
+        is_mixed = __any_sync(LANES_MASK, from_left != lane || from_right != lane);
+#endif
+        if (!enters) return;
+        vertical = entered(vertical, windows.entry(here, x, y - step, lane));
+        least = least_of(vertical);
+    }
+#endif
+};
+__device__ __forceinline__ Place place(u32 lane) {
+#if WINDOWED
+    return {{lane, Edges(0, 0)}, lane, lane, false};
+#else
+    return {whole_range(lane), lane, lane, false};
+#endif
+}
+
 // Advances both diagonal paths of a column of the strip by one row and adds their deltas to `sum`.
 // Returns the least value of `vertical`, computed in between.
 __device__ __forceinline__ u32 advance_diagonals(const Block &block, const RowCursor &cursor, const Row &row,
-                                                 int column, bool below, const Vector &c, const Vector &vertical,
-                                                 Vector &sum) {
+                                                 const Place &here, int column, bool below, const Vector &c,
+                                                 const Vector &vertical, Vector &sum) {
     const Shared &shared = block.shared;
     const u32 lane = block.lane, pixel = row.window[BORDER + MARGIN + column];
     const int x = row.first_column + column, width = block.of.width;
     u32 least_right, least_left;
     Vector right, left;
     if (row.begins_task) {
-        right = shared.begin(1, column - 1, lane, least_right);
-        left = shared.begin(2, column + 1, lane, least_left);
+        right = shared.begin(1, column - 1, here.from_left, least_right);
+        left = shared.begin(2, column + 1, here.from_right, least_left);
     } else {
-        right = shared.get(0, row.before, column - 1 + HALO, lane, least_right);
-        left = shared.get(1, row.before, column + 1, lane, least_left);
+        right = shared.get(0, row.before, column - 1 + HALO, here.from_left, least_right);
+        left = shared.get(1, row.before, column + 1, here.from_right, least_left);
     }
+    if (WINDOWED && here.is_mixed) split(least_of_lanes(pair_of_least(right, left)), least_right, least_left);
     const u32 p2_right = p2_in_both(pixel, P2_DIAGONAL_FROM_LEFT);
     const u32 p2_left = p2_in_both(pixel, P2_DIAGONAL_FROM_RIGHT);
     const int slant_right = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_LEFT);
     const int slant_left = slant_of(pixel, SLANTS, P2_DIAGONAL_FROM_RIGHT);
-    Vector delta_right = recurrence(right, add2(least_right, p2_right), block.edges, slant_right);
-    Vector delta_left = recurrence(left, add2(least_left, p2_left), block.edges, slant_left);
+    Vector delta_right = recurrence(right, add2(least_right, p2_right), here.share.edges, slant_right);
+    Vector delta_left = recurrence(left, add2(least_left, p2_left), here.share.edges, slant_left);
     // No path enters from the right of the image or from below.
-    right = advance(delta_right, least_right, c, below, lane);
-    left = advance(delta_left, least_left, c, below || x >= width, lane);
+    right = advance(delta_right, least_right, c, below, here.share.part);
+    left = advance(delta_left, least_left, c, below || x >= width, here.share.part);
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) sum.v[j] = add2(sum.v[j], add2(delta_right.v[j], delta_left.v[j]));
     shared.put_vector(0, row.now, column + HALO, lane, right);
     shared.put_vector(1, row.now, column, lane, left);
-    // Both least values share one register, so one reduction over the lanes finds both.
-    u32 pair = __byte_perm(lesser_half(least_of_registers(right)), lesser_half(least_of_registers(left)), A_LOW_B_LOW);
+    u32 pair = pair_of_least(right, left);
     const u32 least = least_of(vertical);
-    pair = least_of_lanes(pair);
-    least_right = __byte_perm(pair, 0, A_LOW_A_LOW);
-    least_left = __byte_perm(pair, 0, A_HIGH_A_HIGH);
+    split(least_of_lanes(pair), least_right, least_left);
     if (lane == 0) {
         shared.put_least(0, row.now, column + HALO, least_right);
         shared.put_least(1, row.now, column, least_left);
@@ -198,6 +242,7 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
     if (block.start.resumed) vertical = block.states.read(0, block.start.strip * STRIP + column, lane, least);
 #endif
     RowCursor cursor = block.start;
+    Place here = place(lane);
 #if SELECT && !PICKS_APART
     StoredDeltas stored = stored_deltas(block, column, threadIdx.x);
     stored.begin();
@@ -221,10 +266,13 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
         const u32 pixel = row.window[BORDER + MARGIN + column];
         const Vector c = row.costs(block, BORDER + MARGIN + column);
         if (row.begins_task) vertical = block.shared.begin(0, column, lane, least);
+#if WINDOWED
+        here.enter(of.windows, cursor, i == 0 || row.begins_task, row.first_column + column, lane, vertical, least);
+#endif
         const u32 p2 = p2_in_both(pixel, P2_VERTICAL);
-        Vector sum = recurrence(vertical, add2(least, p2), block.edges, slant_of(pixel, SLANTS, P2_VERTICAL));
-        vertical = advance(sum, least, c, BREAK(below, below, false), lane);
-        least = DIAGONALS ? advance_diagonals(block, cursor, row, column, below, c, vertical, sum) : least_of(vertical);
+        Vector sum = recurrence(vertical, add2(least, p2), here.share.edges, slant_of(pixel, SLANTS, P2_VERTICAL));
+        vertical = advance(sum, least, c, BREAK(below, below, false), here.share.part);
+        least = DIAGONALS ? advance_diagonals(block, cursor, row, here, column, below, c, vertical, sum) : least_of(vertical);
 #if TASKS
         if (row.ends_band)
             States(of.path_state, cursor.direction, cursor.band, of.columns)
@@ -236,7 +284,7 @@ __device__ __forceinline__ void follow_strip(const Block &block) {
 #if PICKS_APART
         put_tile(tile, part_of_sum(sum, c), lane);
 #else
-        compare(block.shared, pick(tile, part_of_sum(sum, c), stored, i, column, row.first_column, of.width, lane), i,
+        compare(block.shared, pick(tile, part_of_sum(sum, c), stored, i, column, row.first_column, of.width, here.share.part, lane), i,
                 column, lane);
 #endif
         barrier_come<32 * MAIN_WARPS + SELECT_THREADS>(FULL_BARRIER(i));
@@ -287,15 +335,24 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
             const int window_x = BORDER + MARGIN + beside;
             const bool empty = BREAK(halo_border, x >= block.of.width, false) || (TASKS && (x < 0 || cursor.y >= block.of.height));
             const Vector c = row.costs(block, window_x);
+            const int inwards = side == 0 ? 1 : -1;
+#if WINDOWED
+            const int row_before = cursor.y - (cursor.direction == 0 ? 1 : -1);
+            const Blocks here = block.of.windows.of(x, cursor.y);
+            const Share share = here.share(lane);
+            const u32 entry = block.of.windows.entry(here, x - inwards, row_before, lane);
+#else
+            const Share share = whole_range(lane);
+            const u32 entry = lane;
+#endif
             u32 least;
             Vector path;
-            if (row.begins_task)
-                path = shared.begin(1 + side, side == 0 ? beside - 1 : beside + 1, lane, least);
-            else
-                path = shared.get(side, row.before, side == 0 ? slot - 1 : slot + 1, lane, least);
+            if (row.begins_task) path = shared.begin(1 + side, beside - inwards, entry, least);
+            else path = shared.get(side, row.before, slot - inwards, entry, least);
+            if (WINDOWED && __any_sync(LANES_MASK, entry != lane)) least = least_of(path);
             const u32 pixel = row.window[window_x];
-            path = recurrence(path, add2(least, p2_in_both(pixel, from)), block.edges, slant_of(pixel, SLANTS, from));
-            path = advance(path, least, c, empty, lane);
+            path = recurrence(path, add2(least, p2_in_both(pixel, from)), share.edges, slant_of(pixel, SLANTS, from));
+            path = advance(path, least, c, empty, share.part);
             least = least_of(path);
             if (distance < halo) shared.put(side, row.now, slot, lane, path, least);
             if (HALO_WARPS * WARP_PIXELS >= HALO - 1) break;
@@ -304,7 +361,7 @@ __device__ __forceinline__ void follow_halo(const Block &block) {
             halo = HALO;
 #if !TASKS
             if (neighbour && cursor.has_next())
-                block.exchange.receive(shared, i / HALO, side, row.now, group_of_side, lane);
+                block.exchange.receive(shared, i / HALO, side, row.now, group_of_side, lane, block.of.windows, cursor.y);
 #endif
         }
         end_row(cursor);
@@ -341,7 +398,8 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
     constexpr int keys_behind = 1 + PICKS_APART, winners_behind = 1 + 2 * PICKS_APART;
     StoredDeltas stored = stored_deltas(block, column, thread);
     if (picks) stored.begin();
-    Picked picked = {filled(0), 0};
+    Picked picked = {filled(0), 0, 0};
+    TilesOfRow tiles;
     int rest = winners_behind - 1;  // Rounds after the last row's sums have come.
     for (int i = 1; cursor.left > 0 || rest-- > 0; i++) {
         if (cursor.left > 0) {
@@ -350,12 +408,13 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
         }
         if (picks) {
             if (own.left > 0) {
+                tiles.enter(of.windows, own, column);
                 // Together, so that one fills the waiting of the other; nobody looks at what
                 // becomes of the row before the first.
                 const Picked before = picked;
                 u32 *tile = shared.tile(i - 1) + column * TILE_PITCH;
                 picked = pick(tile, get_tile(tile, block.lane), stored, i - 1, column, own.strip * STRIP, of.width,
-                              block.lane);
+                              tiles.part(block.lane), block.lane);
                 compare(shared, before, i - 2, column, block.lane);
                 own.next();
             } else if (rest == 1) {
@@ -363,17 +422,19 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
             }
         } else if (completes) {
             if (i >= winners_behind && own.left > 0) {
+                tiles.enter(of.windows, own, threadIdx.x % 32);
                 if (!TASKS || own.y < of.height)
                     complete(shared, i - winners_behind, own.strip * STRIP, of.width, own.y, of.columns, of.winners,
-                             of.peaks);
+                             of.peaks, tiles);
                 own.next();
             }
         }
 #if LEFT_RIGHT
         else if (i >= keys_behind && own.left > 0) {
+            tiles.enter_segments(of.windows, own, (thread - PICK_WARPS * 32) / DIAGONALS_OF_BLOCK);
             if (!TASKS || own.y < of.height)
                 match_right(shared, i - keys_behind, thread - PICK_WARPS * 32, own.strip * STRIP, of.width, own.y,
-                            of.right);
+                            of.right, tiles);
             own.next();
         }
 #endif
@@ -386,11 +447,13 @@ __device__ __forceinline__ void select_winners(const Block &block, int support) 
 extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
     aggregate_sweep(const u32 *p2_down, const u32 *p2_up, const u32 *base, const u32 *match, int row, int width,
                     int height, int columns, int strips, u32 *between, u32 turn, u32 *path_state, u32 *sums_down,
-                    u32 *sums_up, const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks) {
+                    u32 *sums_up, const u32 *from_left, const u32 *from_right, u32 *winners, u32 *right, u8 *peaks,
+                    const u16 *windows) {
     wait_for_launches_before();
     // Taken one by one: with the structure as the only parameter the compiler makes other code.
     const Arguments of = {p2_down, p2_up, base, match, row, width, height, columns, strips, between, turn, path_state,
-                          sums_down, sums_up, from_left, from_right, winners, right, peaks};
+                          sums_down, sums_up, from_left, from_right, winners, right, peaks,
+                          {windows, width, height}};
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
     const int warp = threadIdx.x / 32;
@@ -401,13 +464,13 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
         for (int number = 0; number < TASKS_AHEAD; number++) carrier.take(number);
     __syncthreads();
     const RowCursor start(shared.tasks, height);
-    const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane())};
+    const Block block = {of, shared, start, warp, warp_group(), group_lane()};
 #else
     const RowCursor start(TWO_SWEEPS ? blockIdx.y : DIRECTION, blockIdx.x, height);
     // Numbers of exchanges never repeat within memory's reach, and begin above the zeros of new
     // memory.
     const u32 exchanges_before = (turn * 2 + SELECT) * (height / HALO + 1) + 1;
-    const Block block = {of, shared, start, warp, warp_group(), group_lane(), Edges(group_lane()),
+    const Block block = {of, shared, start, warp, warp_group(), group_lane(),
                          HaloExchange(between, start.direction, start.strip, strips, exchanges_before),
                          States(path_state, start.direction, 0, columns)};
 #endif
@@ -426,6 +489,7 @@ extern "C" __global__ void __launch_bounds__(SWEEP_THREADS, BLOCKS_PER_SM)
 #endif
     // Around the sums there is nothing to be found.
     for (int i = threadIdx.x; i < KEY_WORDS; i += SWEEP_THREADS) shared.keys[i] = 0xffffffffu;
+    for (int i = threadIdx.x; i < NOTHING_WORDS; i += SWEEP_THREADS) shared.nothing[i] = both(PATH_COST_MAX);
     copies_wait<0>();
     __syncthreads();
 

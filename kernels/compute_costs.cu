@@ -6,17 +6,20 @@
 // PIXELS neighbouring columns, which look at nearly the same columns of the right image, and keeps
 // the sums over the rows of the window of its columns. Sums of the columns next to it come from
 // other groups through shared memory, so the outer EDGE columns on either side are summed but not
-// written.
+// written. With range windows a block has SEGMENTS tiles beside each other, with edges of their own.
 //
-// Grid: [width / (TILE_COLUMNS - 2 * EDGE)][height / TILE_ROWS].
+// Grid: [width / (SEGMENTS * (TILE_COLUMNS - 2 * EDGE))][height / TILE_ROWS].
 #define WINDOW_COLUMNS 0
 #include "cost.cuh"
 #include "blend.cuh"
 #include "volume.cuh"
+#include "windows.cuh"
 
 #define WINDOW_RADIUS (WINDOW_SIDE / 2)
 #define EDGE ((WINDOW_RADIUS + PIXELS - 1) / PIXELS * PIXELS)
-#define THREADS (TILE_COLUMNS / PIXELS * GROUP)
+#define SEGMENT_THREADS (TILE_COLUMNS / PIXELS * GROUP)
+#define THREADS (SEGMENTS * SEGMENT_THREADS)
+static_assert(!WINDOWED || (TILE_COLUMNS - 2 * EDGE == WINDOW_TILE && TILE_ROWS == WINDOW_TILE), "a tile's blocks");
 // The costs of the rows of a window, and the sums over them.
 #define SHARED_WORDS (WINDOW_SIDE > 1 ? THREADS * PIXELS * (WINDOW_SIDE * BYTE_WORDS + REGISTERS) : 0)
 static_assert(THREADS == EXPECTED_THREADS && 4 * SHARED_WORDS == EXPECTED_SHARED_BYTES && EDGE == EXPECTED_EDGE,
@@ -78,7 +81,7 @@ __device__ __forceinline__ void subtract(Vector &from, const Vector &a) {
 __device__ __forceinline__ u32 half_float(int number) { return number < 0 ? 0x8000u | -number : number; }
 
 // The supported costs, packed.
-__device__ __forceinline__ void supported(const Vector &own, const Vector &sum, Blend blend, u32 lane,
+__device__ __forceinline__ void supported(const Vector &own, const Vector &sum, Blend blend, u32 part,
                                           u32 (&words)[BYTE_WORDS]) {
     const u32 window = blend.window(), rest = (1 << BLEND_SHIFT) - WINDOW_SIDE * WINDOW_SIDE * window;
     Vector c;
@@ -89,7 +92,7 @@ __device__ __forceinline__ void supported(const Vector &own, const Vector &sum, 
     }
 #if PRIOR
     const u32 prior = blend.prior(), expected = both(half_float(blend.expected()));
-    const u32 first = sub2(both(lane * REGISTERS) + (HALF_DISPARITIES << 16), expected);
+    const u32 first = sub2(both(part * REGISTERS) + (HIGH_HALF << 16), expected);
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) c.v[j] += least_magnitude(add2(first, both(j)), both(PRIOR_REACH)) * prior;
 #endif
@@ -101,8 +104,8 @@ __device__ __forceinline__ void supported(const Vector &own, const Vector &sum, 
 
 // Blends a cost with its window sum by the same weight at every pixel. Without a window the cost
 // passes unchanged: it may be as large as a byte, and its parts then larger than half a register.
-__device__ __forceinline__ void all_alike(const Vector &own, const Vector &sum, u32 lane, u32 (&words)[BYTE_WORDS]) {
-    if (WINDOW_SIDE > 1) supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, lane, words);
+__device__ __forceinline__ void all_alike(const Vector &own, const Vector &sum, u32 part, u32 (&words)[BYTE_WORDS]) {
+    if (WINDOW_SIDE > 1) supported(own, sum, {blend_word(WINDOW_MOST, 0, 0)}, part, words);
     else pack(own, words);
 }
 
@@ -111,7 +114,7 @@ __device__ __forceinline__ void all_alike(const Vector &own, const Vector &sum, 
 struct Costs {
     Vector of[PIXELS];
     // `inside` says that no column of the block lies beside the picture.
-    __device__ __forceinline__ Costs(const Features &features, int x, int row, int width, int height, u32 lane,
+    __device__ __forceinline__ Costs(const Features &features, int x, int row, int width, int height, u32 part,
                                      bool inside) {
         const int y = min(max(row, 0), height - 1);
         const u32 *words = features.p2 + ((u32)y * features.row + PAD);
@@ -122,13 +125,13 @@ struct Costs {
             // So that words of neighbouring pixels are read together.
             if (COLUMNS == 1) window.match = (const u32 *)__builtin_assume_aligned(window.match, 4 * PIXELS);
 #pragma unroll
-            for (int p = 0; p < PIXELS; p++) of[p] = cost(window, first + p, lane, words[x + p], begin, width);
+            for (int p = 0; p < PIXELS; p++) of[p] = cost(window, first + p, part, words[x + p], begin, width);
         } else {
             const Window window = window_at(features, 0, y);
 #pragma unroll
             for (int p = 0; p < PIXELS; p++) {
                 const int column = min(max(x + p, 0), width - 1);
-                of[p] = cost(window, column, lane, words[column], 0, width);
+                of[p] = cost(window, column, part, words[column], 0, width);
             }
         }
     }
@@ -136,23 +139,25 @@ struct Costs {
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     compute_costs(const u32 *p2, const u32 *base, const u32 *match, int row, int width, int height,
-                const u32 *blends, u32 *volume) {
+                const u32 *blends, const u16 *windows, u32 *volume) {
     wait_for_launches_before();
     DYNAMIC_SHARED(uint4, shared_words);
     const Shared shared(reinterpret_cast<u32 *>(shared_words));
     const Features features = {p2, base, match, row};
     const u32 lane = group_lane();
-    const int column = threadIdx.x / GROUP * PIXELS;
-    const int first_column = blockIdx.x * (TILE_COLUMNS - 2 * EDGE) - EDGE, x = first_column + column;
+    const int segment = SEGMENTS > 1 ? threadIdx.x / SEGMENT_THREADS : 0;
+    const int column = (threadIdx.x - segment * SEGMENT_THREADS) / GROUP * PIXELS;
+    const int first_column = (blockIdx.x * SEGMENTS + segment) * (TILE_COLUMNS - 2 * EDGE) - EDGE, x = first_column + column;
     const bool inside = first_column >= 0 && first_column + TILE_COLUMNS <= width;
     const bool stores = column >= EDGE && column < TILE_COLUMNS - EDGE;
     const int first = blockIdx.y * TILE_ROWS, end = min(first + TILE_ROWS, height);
+    const u32 part = RangeWindows{windows, width, height}.part(first_column + EDGE, first, lane);
 
     Vector rows[PIXELS];
 #pragma unroll
     for (int p = 0; p < PIXELS; p++) rows[p] = filled(0);
     for (int i = 0; i < WINDOW_SIDE - 1; i++) {
-        const Costs costs(features, x, BREAK(window_row, first - WINDOW_RADIUS + i, first + i), width, height, lane, inside);
+        const Costs costs(features, x, BREAK(window_row, first - WINDOW_RADIUS + i, first + i), width, height, part, inside);
 #pragma unroll
         for (int p = 0; p < PIXELS; p++) {
             shared.keep(i, p, costs.of[p]);
@@ -160,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
     }
     for (int y = first; y < end; y++) {
-        const Costs costs(features, x, y + WINDOW_RADIUS, width, height, lane, inside);
+        const Costs costs(features, x, y + WINDOW_RADIUS, width, height, part, inside);
 #if WINDOW_SIDE > 1
         const u32 i = y - first;
         Vector beside[2 * WINDOW_RADIUS];
@@ -196,9 +201,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             if (stores && x + p < width) {
                 u32 words[BYTE_WORDS];
 #if BLENDS
-                supported(own, sum, {blends[(size_t)y * width + x + p]}, lane, words);
+                supported(own, sum, {blends[(size_t)y * width + x + p]}, part, words);
 #else
-                all_alike(own, sum, lane, words);
+                all_alike(own, sum, part, words);
 #endif
                 store_words(volume + volume_pixel(row, x + p, y) + lane * BYTE_WORDS, words);
             }

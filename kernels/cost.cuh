@@ -7,6 +7,8 @@
 // the cost of one of its pixels. Supported costs are computed in advance into a volume instead
 // (compute_costs.cu), and the window is one of that volume (cost_stored.cuh).
 //
+// A cost computes the candidates of a part (windows.cuh); a stored one reads those of a lane.
+//
 // A cost is one header that defines
 //   BASE_WORDS   words a column of the left picture
 //   PLANES       planes of the right picture
@@ -40,7 +42,7 @@ __device__ __forceinline__ int slant_of(u32 pixel, int byte, int path) {
 
 // Column x of the left picture is column x + PAD of the prepared rows: room for the halo of the
 // first strip (BESIDE columns) and for all candidates of its pixels.
-#define PAD (PADDED_DISPARITIES + BESIDE)
+#define PAD (PADDED_RANGE + BESIDE)
 // A window on the prepared rows in shared memory: WINDOW_COLUMNS columns of the left image, and
 // the columns of the right one that their candidates compare with.
 #define WINDOW_PLANE_WORDS ((WINDOW_COLUMNS + REACH) / COLUMNS)

@@ -4,8 +4,8 @@
 #include "four_candidates.cuh"
 
 // The costs of window column `x`; `pixel` is its word (cost.cuh).
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 pixel, int, int) {
-    const u32 *match = match_words(window, x, lane);
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 part, u32 pixel, int, int) {
+    const u32 *match = match_words(window, x, part);
     u32 intensity = __byte_perm(pixel, 0, IN_ALL_BYTES(INTENSITY));
     Vector c;
 #pragma unroll

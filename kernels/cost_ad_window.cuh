@@ -9,7 +9,7 @@
 #define BASE_WORDS COLUMN_WORDS
 #define PLANES COLUMN_WORDS
 #define COLUMNS 1
-#define REACH PADDED_DISPARITIES
+#define REACH PADDED_RANGE
 #define MARGIN RADIUS_AD
 #define AREA (WINDOW_WIDTH * WINDOW_WIDTH)
 
@@ -33,13 +33,13 @@ __device__ __forceinline__ u32 truncated(u32 bytes) {
 }
 
 // `first` is the picture's column that the window's column 0 shows.
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32, int first, int width) {
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 part, u32, int first, int width) {
     u32 low[REGISTERS], high[REGISTERS];
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) low[j] = high[j] = BREAK(ad_rounding, AREA / 2, 0);
     for (int dx = -RADIUS_AD; dx <= RADIUS_AD; dx++) {
         const int column = min(max(first + x + dx, 0), width - 1) - first;
-        const u32 *match = window.match + column + REACH - lane * REGISTERS;
+        const u32 *match = window.match + column + REACH - part * REGISTERS;
 #pragma unroll
         for (int word = 0; word < COLUMN_WORDS; word++) {
             const u32 base = window.base[word * window.base_pitch + column];
@@ -47,7 +47,7 @@ __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u3
             for (int j = 0; j < REGISTERS; j++) {
                 const u32 *at = match + word * window.plane_pitch - j;
                 low[j] = __dp4a(truncated(__vabsdiffu4(base, at[0])), 0x01010101u, low[j]);
-                high[j] = __dp4a(truncated(__vabsdiffu4(base, at[-HALF_DISPARITIES])), 0x01010101u, high[j]);
+                high[j] = __dp4a(truncated(__vabsdiffu4(base, at[-HIGH_HALF])), 0x01010101u, high[j]);
             }
         }
     }

@@ -7,7 +7,7 @@
 #define BASE_WORDS CENSUS_WORDS
 #define PLANES CENSUS_WORDS
 #define COLUMNS 1
-#define REACH PADDED_DISPARITIES
+#define REACH PADDED_RANGE
 #define MARGIN 0
 
 // A column outside the picture has the descriptor of the nearest inside.
@@ -18,8 +18,8 @@ __device__ __forceinline__ u32 match_feature(const Picture &right, int column, i
     return census(right, min(max(column, 0), right.width - 1), y, plane);
 }
 
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32, int, int) {
-    const u32 *match = window.match + x + REACH - lane * REGISTERS;
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 part, u32, int, int) {
+    const u32 *match = window.match + x + REACH - part * REGISTERS;
     Vector c = filled(0);
 #pragma unroll
     for (int word = 0; word < CENSUS_WORDS; word++) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u3
 #pragma unroll
         for (int j = 0; j < REGISTERS; j++) {
             const u32 *at = match + word * window.plane_pitch - j;
-            c.v[j] += __popc(base ^ at[0]) + (__popc(base ^ at[-HALF_DISPARITIES]) << 16);
+            c.v[j] += __popc(base ^ at[0]) + (__popc(base ^ at[-HIGH_HALF]) << 16);
         }
     }
     return c;

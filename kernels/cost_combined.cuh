@@ -2,7 +2,7 @@
 // (CENSUS_WEIGHT * Hamming(census 5x5) + GRADIENT_WEIGHT * min(|g_l - g_r|, GRADIENT_TRUNCATION)
 //  + INTENSITY_WEIGHT * min(|I_l - I_r|, INTENSITY_TRUNCATION) + 8) >> 4, with g = I(x + 1) - I(x - 1).
 //
-// Gradients and intensities of candidates d and d + HALF_DISPARITIES share a word, as half-floats
+// Gradients and intensities of candidates d and d + HIGH_HALF share a word, as half-floats
 // whose bits are the integers (lanes.cuh), so that a difference and a truncation take one
 // instruction each.
 #pragma once
@@ -10,7 +10,7 @@
 #define BASE_WORDS 2
 #define PLANES 3
 #define COLUMNS 1
-#define REACH PADDED_DISPARITIES
+#define REACH PADDED_RANGE
 #define MARGIN 0
 
 // The gradient as the bits of a half-float: magnitude and sign.
@@ -24,8 +24,8 @@ __device__ __forceinline__ u32 base_feature(const Picture &left, int x, int y, i
 }
 __device__ __forceinline__ u32 match_feature(const Picture &right, int column, int y, int plane) {
     if (plane == 0) return census(right, min(max(column, 0), right.width - 1), y, 0);
-    if (plane == 1) return gradient(right, column, y) | gradient(right, column - HALF_DISPARITIES, y) << 16;
-    return right.at(column, y) | right.at(column - HALF_DISPARITIES, y) << 16;
+    if (plane == 1) return gradient(right, column, y) | gradient(right, column - HIGH_HALF, y) << 16;
+    return right.at(column, y) | right.at(column - HIGH_HALF, y) << 16;
 }
 
 // min(|a - b|, limit) of the halves, as integers.
@@ -33,8 +33,8 @@ __device__ __forceinline__ u32 truncated_difference(u32 a, u32 b, u32 limit) {
     return least_magnitude(sub2(a, b), limit);
 }
 
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 pixel, int, int) {
-    const u32 *match = window.match + x + REACH - lane * REGISTERS;
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 part, u32 pixel, int, int) {
+    const u32 *match = window.match + x + REACH - part * REGISTERS;
     const u32 census_left = window.base[x], gradient_left = window.base[window.base_pitch + x];
     const u32 intensity_left = __byte_perm(pixel, 0, IN_BOTH_HALVES(INTENSITY));
     Vector c;
@@ -45,7 +45,7 @@ __device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u3
         u32 sum = truncated_difference(gradient_left, at[window.plane_pitch], both(GRADIENT_TRUNCATION)) * (16 * GRADIENT_WEIGHT) + both(16 * 8);
         sum += truncated_difference(intensity_left, at[2 * window.plane_pitch], both(INTENSITY_TRUNCATION)) * (16 * INTENSITY_WEIGHT);
         sum += __popc(census_left ^ at[0]) * (16 * CENSUS_WEIGHT);
-        sum += __popc(census_left ^ at[-HALF_DISPARITIES]) * (CENSUS_WEIGHT << 20);
+        sum += __popc(census_left ^ at[-HIGH_HALF]) * (CENSUS_WEIGHT << 20);
         c.v[j] = __byte_perm(sum, 0, ODD_BYTES);
     }
     return c;

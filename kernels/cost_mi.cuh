@@ -6,8 +6,8 @@
 #define LEVELS 256
 
 // The costs of window column `x`; `pixel` is its word (cost.cuh).
-__device__ __forceinline__ Vector cost(const Window &window, int x, u32 lane, u32 pixel, int, int) {
-    const u32 *match = match_words(window, x, lane);
+__device__ __forceinline__ Vector cost(const Window &window, int x, u32 part, u32 pixel, int, int) {
+    const u32 *match = match_words(window, x, part);
     const u8 *costs = (const u8 *)window.base + (pixel >> 8 * INTENSITY & 0xff) * LEVELS;
     Vector c;
 #pragma unroll

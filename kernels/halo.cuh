@@ -42,12 +42,13 @@ struct HaloExchange {
             write(columns(strip, 1, number) + column * HALO_COLUMN_WORDS, lane, mark, left, least_left);
     }
     // Waits for the columns of the neighbour on `side` and stores them next to the strip.
-    __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group,
-                                            u32 lane) const {
+    __device__ __forceinline__ void receive(const Shared &shared, int n, int side, int buffer, int group, u32 lane,
+                                            const RangeWindows &windows, int y) const {
         const u32 number = before + n, mark = tag(number);
         const u32 *from = side == 0 ? columns(strip - 1, 0, number) : columns(strip + 1, 1, number);
         for (int column = group; column - group % WARP_PIXELS < HALO; column += HALO_WARPS * WARP_PIXELS) {
             const u32 *words = from + min(column, HALO - 1) * HALO_COLUMN_WORDS;
+            const int received = strip * STRIP + (side == 0 ? column - HALO : STRIP + column);
             Vector path;
             u32 least, missing;
             do {
@@ -62,7 +63,7 @@ struct HaloExchange {
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) {
                 path.v[j] &= 0x00ff00ff;
-                if (DISPARITIES < PADDED_DISPARITIES) path.v[j] |= padding(lane, j);
+                if (HAS_PADDING && !(WINDOWED && received >= windows.width)) path.v[j] |= padding(windows.part(received, y, lane), j);
             }
             if (column < HALO)
                 shared.put(side, buffer, side == 0 ? column : STRIP + column, lane, BREAK(halo_received, path, filled(0)), least & PATH_COST_BITS);

@@ -6,10 +6,14 @@
 // registers j - 1 and j + 1, and only the first and the last register of a lane look at another
 // lane.
 //
+// With range windows (WINDOWED, windows.cuh) a pixel tries only some blocks of the range's candidates.
+// Each lane then holds a whole block, whose second half lies in the high halves.
+//
 // The engine compiles the kernels for one range of disparities (geometry.rs):
 //   DISPARITIES   number of candidates
 //   GROUP         lanes that share a pixel's candidates
 //   REGISTERS     registers of each of them
+//   WINDOWED      1 with range windows
 //
 // Path costs and their sums over eight paths leave the upper bits of a half free: candidates beyond
 // the range hold INFINITE there.
@@ -20,6 +24,18 @@
 // Candidates with padding, and half of them.
 #define PADDED_DISPARITIES (2 * GROUP * REGISTERS)
 #define HALF_DISPARITIES (GROUP * REGISTERS)
+// Candidates from a register's low half to its high one, the candidates of the range with padding, and
+// whether any of them is beyond the range.
+#if WINDOWED
+#define BLOCK_CANDIDATES (2 * REGISTERS)
+#define HIGH_HALF REGISTERS
+#define PADDED_RANGE ((DISPARITIES + BLOCK_CANDIDATES - 1) / BLOCK_CANDIDATES * BLOCK_CANDIDATES)
+#define HAS_PADDING (DISPARITIES < PADDED_RANGE)
+#else
+#define HIGH_HALF HALF_DISPARITIES
+#define PADDED_RANGE PADDED_DISPARITIES
+#define HAS_PADDING (DISPARITIES < PADDED_DISPARITIES)
+#endif
 // Pixels that a warp holds at once.
 #define WARP_PIXELS (32 / GROUP)
 // Most that a path cost and a sum over eight paths can be, and the last integer that half-float
@@ -48,23 +64,13 @@ __device__ __forceinline__ Vector filled(u32 value) {
     return a;
 }
 
-// INFINITE where register j of this lane holds a candidate beyond the range, as a mask to or.
-__device__ __forceinline__ u32 padding(u32 lane, int j) {
-    u32 d = lane * REGISTERS + j;
+// INFINITE where register j of a lane holds a candidate beyond the range, as a mask to or. The low
+// halves of the lane hold the candidates from REGISTERS * `part` on.
+__device__ __forceinline__ u32 padding(u32 part, int j) {
+    u32 d = part * REGISTERS + j;
     return (d < BREAK(padding, DISPARITIES, DISPARITIES + 1) ? 0u : INFINITE & 0xffffu) |
-           (d + HALF_DISPARITIES < DISPARITIES ? 0u : INFINITE & 0xffff0000u);
+           (d + HIGH_HALF < DISPARITIES ? 0u : INFINITE & 0xffff0000u);
 }
-
-// How the edges of a lane's registers find their neighbours: byte selectors made once.
-struct Edges {
-    u32 before, behind;
-    __device__ __forceinline__ explicit Edges(u32 lane) {
-        // The candidate before the first is none in the low half; in the high half it is the last
-        // one of the low half, which lies in the last lane.
-        before = lane == 0 ? B_LOW_A_LOW : A_LOW_A_HIGH;
-        behind = lane == GROUP - 1 ? BREAK(last_neighbour, A_HIGH_B_LOW, A_LOW_A_HIGH) : A_LOW_A_HIGH;
-    }
-};
 
 __device__ __forceinline__ u32 from_lane_before(u32 value) {
     u32 lane = threadIdx.x % 32;
@@ -75,11 +81,43 @@ __device__ __forceinline__ u32 from_lane_behind(u32 value) {
     return __shfl_sync(LANES_MASK, value, (lane & ~(GROUP - 1u)) | ((lane + 1u) & (GROUP - 1u)));
 }
 
+// How the edges of a lane's registers find their neighbours: byte selectors made once or, with range
+// windows, what makes INFINITE of a neighbour that the tile does not try.
+struct Edges {
+    u32 before, behind;
+#if WINDOWED
+    __device__ __forceinline__ Edges(u32 before, u32 behind) : before(before), behind(behind) {}
+#else
+    __device__ __forceinline__ explicit Edges(u32 lane) {
+        // The candidate before the first is none in the low half; in the high half it is the last
+        // one of the low half, which lies in the last lane.
+        before = lane == 0 ? B_LOW_A_LOW : A_LOW_A_HIGH;
+        behind = lane == GROUP - 1 ? BREAK(last_neighbour, A_HIGH_B_LOW, A_LOW_A_HIGH) : A_LOW_A_HIGH;
+    }
+#endif
+    // The candidates before the first register's, and those behind the last one's.
+    __device__ __forceinline__ u32 first(const Vector &a) const {
+        const u32 beside = from_lane_before(a.v[REGISTERS - 1]);
+#if WINDOWED
+        return __byte_perm(beside, a.v[REGISTERS - 1], A_HIGH_B_LOW) | before;
+#else
+        return __byte_perm(beside, INFINITE, before);
+#endif
+    }
+    __device__ __forceinline__ u32 last(const Vector &a) const {
+        const u32 beside = from_lane_behind(a.v[0]);
+#if WINDOWED
+        return __byte_perm(a.v[0], beside, A_HIGH_B_LOW) | behind;
+#else
+        return __byte_perm(beside, INFINITE, behind);
+#endif
+    }
+};
+
 // Lets the path costs of the pixel before on a path hold for the next one on a surface with this slant,
 // 1 or -1: those of candidate d + slant hold for d, too (matching/aggregation.rs).
 __device__ __forceinline__ Vector extended(const Vector &before, int slant, const Edges &edges) {
-    u32 first = __byte_perm(from_lane_before(before.v[REGISTERS - 1]), INFINITE, edges.before);
-    u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
+    const u32 first = edges.first(before), last = edges.last(before);
     Vector path;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {
@@ -94,8 +132,7 @@ __device__ __forceinline__ Vector extended(const Vector &before, int slant, cons
 // equation 13). `least_p2` is least + P2 in both halves; `slant` is that of the expected surface.
 __device__ __forceinline__ Vector recurrence(Vector before, u32 least_p2, const Edges &edges, int slant) {
     if (SURFACE && __any_sync(LANES_MASK, slant != 0)) before = extended(before, slant, edges);
-    u32 first = __byte_perm(from_lane_before(before.v[REGISTERS - 1]), INFINITE, edges.before);
-    u32 last = __byte_perm(from_lane_behind(before.v[0]), INFINITE, edges.behind);
+    const u32 first = edges.first(before), last = edges.last(before);
     Vector best;
 #pragma unroll
     for (int j = 0; j < REGISTERS; j++) {

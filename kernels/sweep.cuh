@@ -18,6 +18,7 @@
 #define WINDOW_COLUMNS (STRIP + 2 * BORDER + 2 * MARGIN)
 #include "cost.cuh"
 #include "path_delta.cuh"
+#include "windows.cuh"
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MAIN_WARPS (STRIP / WARP_PIXELS)
@@ -25,7 +26,11 @@
 // received. With TASKS, a group takes two columns, because a halo column has one path, not three.
 #define HALO_GROUPS (TASKS ? HALO / 2 : HALO - 1)
 #define HALO_WARPS (DIAGONALS ? (HALO_GROUPS + WARP_PIXELS - 1) / WARP_PIXELS : 0)
-#define RIGHT_WARPS (LEFT_RIGHT ? (HALF_DISPARITIES + STRIP - 1 + 31) / 32 : 0)
+// With range windows the right view is matched by SEGMENT columns of a strip and a block at a time.
+#define SEGMENT WARP_PIXELS
+#define DIAGONALS_OF_BLOCK (SEGMENT + REGISTERS)
+#define RIGHT_THREADS (WINDOWED ? GROUP * DIAGONALS_OF_BLOCK : HALF_DISPARITIES + STRIP - 1)
+#define RIGHT_WARPS (LEFT_RIGHT ? (RIGHT_THREADS + 31) / 32 : 0)
 // With SELECT, as many warps as MAIN_WARPS pick the winners, RIGHT_WARPS match the right view, and
 // one completes the pixels. The last warp loads. The main warps of tasks along vertical paths only
 // pick the winners themselves: two such blocks fit, and each works while the other waits.
@@ -59,8 +64,8 @@ static_assert(HALO + MARGIN <= BESIDE, "geometry.rs: Prepared::row");
 #define WINDOWS_WORDS (WINDOWS * ((WINDOW_WORDS + 3) / 4 * 4))
 #define STORED_RING_WORDS (SELECT && !STORED_IN_REGISTERS ? AHEAD * STORED_WORDS * MAIN_WARPS * 32 : 0)
 // A column's sums are HALF_DISPARITIES words, padded so that diagonals through the tile stay
-// inside.
-#define TILE_PITCH (HALF_DISPARITIES + STRIP)
+// inside or, where these lie in blocks, for the banks.
+#define TILE_PITCH (HALF_DISPARITIES + (WINDOWED ? 4 : STRIP))
 #define TILE_WORDS (STRIP + STRIP * TILE_PITCH)
 #define KEY_WORDS (SELECT ? TILES * TILE_WORDS : 0)
 #define BEST_WORDS (SELECT ? 2 * 2 * STRIP : 0)
@@ -71,11 +76,14 @@ static_assert(PICKS_APART || TILES <= 2, "the winners of two rows have room");
 #define BEGIN_STATES (STRIP + DIAGONALS * 2 * SLOTS)
 #define TASK_RING 8
 #define TASK_WORDS (TASKS ? BEGIN_STATES * STATE_PITCH + TASK_RING : 0)
-#define SHARED_WORDS \
-    (PATH_WORDS + STORED_RING_WORDS + KEY_WORDS + WINDOWS_WORDS + LEAST_WORDS + BEST_WORDS + TASK_WORDS)
+// With range windows: the path costs of a block that the tile before has not.
+#define NOTHING_WORDS (WINDOWED * (HALF_DISPARITIES + ACCESS))
+#define SHARED_WORDS                                                                                         \
+    (PATH_WORDS + STORED_RING_WORDS + KEY_WORDS + WINDOWS_WORDS + LEAST_WORDS + BEST_WORDS + NOTHING_WORDS + \
+     TASK_WORDS)
 
 struct Shared {
-    u32 *paths, *stored, *keys, *windows, *leasts, *bests, *states, *tasks;
+    u32 *paths, *stored, *keys, *windows, *leasts, *bests, *nothing, *states, *tasks;
     __device__ __forceinline__ explicit Shared(u32 *words) {
         paths = words;
         stored = paths + PATH_WORDS;
@@ -83,7 +91,8 @@ struct Shared {
         windows = keys + KEY_WORDS;
         leasts = windows + WINDOWS_WORDS;
         bests = leasts + LEAST_WORDS;
-        states = bests + BEST_WORDS;
+        nothing = bests + BEST_WORDS;
+        states = nothing + NOTHING_WORDS;
         tasks = states + BEGIN_STATES * STATE_PITCH;
     }
     // Returns a task's initial state in column `column` of the strip. Path 0 is vertical; the
@@ -91,10 +100,14 @@ struct Shared {
     __device__ __forceinline__ u32 *state(int path, int column) const {
         return states + (path == 0 ? column : STRIP + (path - 1) * SLOTS + column + (path == 1 ? HALO : 0)) * STATE_PITCH;
     }
-    __device__ __forceinline__ Vector begin(int path, int column, u32 lane, u32 &least_of_it) const {
+    // The vector that a path brings into a column, in these lanes.
+    __device__ __forceinline__ Vector entering(const u32 *words, u32 entry) const {
+        return get_interleaved(WINDOWED && entry == NOWHERE ? nothing : words, entry);
+    }
+    __device__ __forceinline__ Vector begin(int path, int column, u32 entry, u32 &least_of_it) const {
         const u32 *words = state(path, column);
         least_of_it = words[HALF_DISPARITIES];
-        return get_interleaved(words, lane);
+        return entering(words, entry);
     }
     // Returns the sums of row `i`, at column 0.
     __device__ __forceinline__ u32 *tile(u32 i) const { return keys + i % TILES * TILE_WORDS + STRIP; }
@@ -111,9 +124,9 @@ struct Shared {
     __device__ __forceinline__ u32 *least(int diagonal, int buffer, int slot) const {
         return leasts + (diagonal * 2 + buffer) * ((SLOTS + 3) / 4 * 4) + slot;
     }
-    __device__ __forceinline__ Vector get(int diagonal, int buffer, int slot, u32 lane, u32 &least_of_it) const {
+    __device__ __forceinline__ Vector get(int diagonal, int buffer, int slot, u32 entry, u32 &least_of_it) const {
         least_of_it = *least(diagonal, buffer, slot);
-        return get_interleaved(vector(diagonal, buffer, slot), lane);
+        return entering(vector(diagonal, buffer, slot), entry);
     }
     __device__ __forceinline__ void put_vector(int diagonal, int buffer, int slot, u32 lane, const Vector &a) const {
         put_interleaved(vector(diagonal, buffer, slot), lane, a);

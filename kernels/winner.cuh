@@ -16,6 +16,35 @@ static_assert(SUM_MAX < NO_SUM && NO_SUM * KEY_NUMBERS + KEY_NUMBERS <= 1 << 16,
 #define PATHS_HALF_FLOAT both(PATHS == 8 ? 0x4800u : PATHS == 5 ? 0x4500u : 0x4400u)
 
 #if SELECT
+// The range windows that a selecting warp needs in its row, read again when it enters other tiles.
+struct TilesOfRow {
+#if WINDOWED
+    int strip = -1, row = -1;
+    Blocks blocks = {};
+    u32 segments[STRIP / SEGMENT] = {};  // The block of a lane in each segment of the strip.
+
+    __device__ __forceinline__ bool is_new(const RowCursor &cursor) {
+        if (cursor.strip == strip && cursor.y / WINDOW_TILE == row) return false;
+        strip = cursor.strip, row = cursor.y / WINDOW_TILE;
+        return true;
+    }
+    __device__ __forceinline__ void enter(const RangeWindows &windows, const RowCursor &cursor, int column) {
+        if (is_new(cursor)) blocks = windows.of(strip * STRIP + column, cursor.y);
+    }
+    __device__ __forceinline__ void enter_segments(const RangeWindows &windows, const RowCursor &cursor, u32 lane) {
+        if (!is_new(cursor)) return;
+#pragma unroll
+        for (int i = 0; i < STRIP / SEGMENT; i++)
+            segments[i] = windows.of(strip * STRIP + i * SEGMENT, cursor.y).of(lane % GROUP);
+    }
+    __device__ __forceinline__ u32 part(u32 lane) const { return 2 * blocks.of(lane); }
+#else
+    __device__ __forceinline__ void enter(const RangeWindows &, const RowCursor &, int) {}
+    __device__ __forceinline__ void enter_segments(const RangeWindows &, const RowCursor &, u32) {}
+    __device__ __forceinline__ u32 part(u32 lane) const { return lane; }
+#endif
+};
+
 __device__ __forceinline__ void put_tile(u32 *tile, const Vector &a, u32 lane) {
 #pragma unroll
     for (int k = 0; k < REGISTERS; k += ACCESS) put_words<ACCESS>(tile + lane * REGISTERS + k, a.v + k);
@@ -35,18 +64,18 @@ __device__ __forceinline__ Vector part_of_sum(const Vector &sum, const Vector &c
     return s;
 }
 
-// State of a pixel's lanes between two steps of selecting its winner: the sums, and the
-// least key of this lane's registers.
+// State of a pixel's lanes between two steps of selecting its winner: the sums, the least key of
+// this lane's registers, and the part of the candidates that they are.
 struct Picked {
     Vector sum;
-    u32 least;
+    u32 least, part;
 };
 
 // First step of row `i`: adds the stored deltas to this sweep's part of a column's sums and stores
 // them as keys.
-__device__ __forceinline__ Picked pick(u32 *tile, const Vector &part, StoredDeltas &stored, int i, int column,
-                                       int first_column, int width, u32 lane) {
-    Picked picked = {part, 0xffffffffu};
+__device__ __forceinline__ Picked pick(u32 *tile, const Vector &own, StoredDeltas &stored, int i, int column,
+                                       int first_column, int width, u32 part, u32 lane) {
+    Picked picked = {own, 0xffffffffu, part};
     Vector &sum = picked.sum;
     stored.add(i, sum);
     // A key's tie-breaking number is the register in registers, and the column in shared memory. Columns beside the
@@ -57,9 +86,9 @@ __device__ __forceinline__ Picked pick(u32 *tile, const Vector &part, StoredDelt
 #pragma unroll
     for (int j = 0; j < REGISTERS; j += 2) {
         u32 beyond[2] = {0, 0};
-        if (DISPARITIES < PADDED_DISPARITIES) {
-            beyond[0] = (padding(lane, j) >> 14) * 0xffffu;
-            beyond[1] = (padding(lane, j + 1) >> 14) * 0xffffu;
+        if (HAS_PADDING) {
+            beyond[0] = (padding(part, j) >> 14) * 0xffffu;
+            beyond[1] = (padding(part, j + 1) >> 14) * 0xffffu;
         }
         keys.v[j] = (sum.v[j] * factor + number) | beyond[0];
         keys.v[j + 1] = (sum.v[j + 1] * factor + number) | beyond[1];
@@ -75,9 +104,9 @@ __device__ __forceinline__ Picked pick(u32 *tile, const Vector &part, StoredDelt
 // the first step of the next row hides the latency of its shuffles.
 __device__ __forceinline__ void compare(const Shared &shared, const Picked &picked, int i, int column, u32 lane) {
     const u32 low = picked.least & 0xffff, high = picked.least >> 16;
-    const u32 first = lane * REGISTERS;
+    const u32 part = picked.part, first = part * REGISTERS;
     u32 best = min(winner_key(low / KEY_NUMBERS, first + low % KEY_NUMBERS),
-                   winner_key(high / KEY_NUMBERS, HALF_DISPARITIES + first + high % KEY_NUMBERS));
+                   winner_key(high / KEY_NUMBERS, HIGH_HALF + first + high % KEY_NUMBERS));
 #pragma unroll
     for (int step = 1; step < GROUP; step *= 2) best = min(best, __shfl_xor_sync(LANES_MASK, best, step));
     u32 rivals = 0;
@@ -92,9 +121,9 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             const u32 near_low = (u32)(j + k - before) <= BREAK(near_rival, 2u, 1u) ? 0xffffu : 0;
-            const u32 near_high = (u32)(j + k + HALF_DISPARITIES - before) <= 2 ? 0xffff0000u : 0;
+            const u32 near_high = (u32)(j + k + HIGH_HALF - before) <= 2 ? 0xffff0000u : 0;
             other[k] = picked.sum.v[j + k] | near_low | near_high;
-            if (DISPARITIES < PADDED_DISPARITIES) other[k] |= (padding(lane, j + k) >> 14) * 0xffffu;
+            if (HAS_PADDING) other[k] |= (padding(part, j + k) >> 14) * 0xffffu;
         }
         rivals = min3_full(rivals, other[0], other[1]);
     }
@@ -107,7 +136,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
 #pragma unroll
     for (int j = 0; j < REGISTERS; j += 2) {
         u32 a = limits - picked.sum.v[j], b = limits - picked.sum.v[j + 1];
-        if (DISPARITIES < PADDED_DISPARITIES) a &= ~(padding(lane, j) << 1), b &= ~(padding(lane, j + 1) << 1);
+        if (HAS_PADDING) a &= ~(padding(part, j) << 1), b &= ~(padding(part, j + 1) << 1);
         rivals |= signs(a, b) & 0x01010101u << j / 2;
     }
     rivals = __popc(rivals);
@@ -119,7 +148,7 @@ __device__ __forceinline__ void compare(const Shared &shared, const Picked &pick
 
 // Third step of row `i`, one thread per column: uniqueness, sub-pixel refinement and the peak.
 __device__ __forceinline__ void complete(const Shared &shared, int i, int first_column, int width, int y,
-                                         int columns, u32 *winners, u8 *peaks) {
+                                         int columns, u32 *winners, u8 *peaks, const TilesOfRow &tiles) {
     const int column = threadIdx.x % 32, x = first_column + column;
     if (column >= STRIP || x >= width) return;
     const uint2 word = *(const uint2 *)(shared.best(i) + 2 * column);
@@ -127,13 +156,21 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
     const int winner = key_candidate(word.x), b = key_sum(word.x);
     auto sum_at = [&](int d) -> int {
         if (d < 0 || d >= DISPARITIES) return NO_SUM;
-        u32 pair = tile[d % HALF_DISPARITIES];
-        return (d < HALF_DISPARITIES ? pair & 0xffff : pair >> 16) / KEY_NUMBERS;
+#if WINDOWED
+        const u32 lane = tiles.blocks.lane_of(d / BLOCK_CANDIDATES);
+        if (lane == NOWHERE) return NO_SUM;
+        const u32 pair = tile[lane * REGISTERS + d % REGISTERS];
+        const bool low = d % BLOCK_CANDIDATES < HIGH_HALF;
+#else
+        const u32 pair = tile[d % HALF_DISPARITIES];
+        const bool low = d < HALF_DISPARITIES;
+#endif
+        return (low ? pair & 0xffff : pair >> 16) / KEY_NUMBERS;
     };
     const int a = sum_at(winner - 1), c = sum_at(winner + 1);
     int disparity = (MIN_DISPARITY + winner) * SUBPIXEL_STEPS;
 #if SUBPIXEL
-    disparity += refine_subpixel(a, b, c, winner > 0 && winner + 1 < DISPARITIES);
+    disparity += refine_subpixel(a, b, c, a != NO_SUM && c != NO_SUM);
 #endif
 #if CONFIDENCE
     peaks[(size_t)y * columns + x] = peak_of(b, word.y);
@@ -151,10 +188,35 @@ __device__ __forceinline__ void complete(const Shared &shared, int i, int first_
 #if LEFT_RIGHT
 // Matches the right view in row `i`, one thread per diagonal of keys: candidate r of column c looks
 // at right column x + c - MIN_DISPARITY - r, so a diagonal is one right column, and the high halves
-// are the one HALF_DISPARITIES before it.
+// are the one HALF_DISPARITIES before it. With range windows, by segments and blocks.
 __device__ __forceinline__ void match_right(const Shared &shared, int i, int thread, int first_column,
-                                            int width, int y, u32 *right) {
+                                            int width, int y, u32 *right, const TilesOfRow &tiles) {
     const u32 *tile = shared.tile(i);
+#if WINDOWED
+    if (thread >= RIGHT_THREADS) return;
+    const int lane = thread / DIAGONALS_OF_BLOCK;
+    // The register that the diagonal meets in the segment's first column; others of it lie outside.
+    const int begin = thread % DIAGONALS_OF_BLOCK - (SEGMENT - 1);
+#pragma unroll
+    for (int segment = 0; segment < STRIP; segment += SEGMENT) {
+        const int first = tiles.segments[segment / SEGMENT] * BLOCK_CANDIDATES + begin;
+        auto key_of = [&](int c) {
+            const bool inside = begin + c >= 0 && begin + c < REGISTERS;
+            return inside ? tile[(segment + c) * TILE_PITCH + lane * REGISTERS + begin + c] : 0xffffffffu;
+        };
+        u32 least = 0xffffffffu;
+#pragma unroll
+        for (int c = 0; c < SEGMENT; c += 2) least = min3_full(least, key_of(c), key_of(c + 1));
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const u32 key = half == 0 ? least & 0xffff : least >> 16;
+            const int r = (int)(key % KEY_NUMBERS) - segment + first + half * HIGH_HALF;
+            const int x = first_column + segment - first - half * HIGH_HALF - MIN_DISPARITY;
+            if (key / KEY_NUMBERS != NO_SUM && x >= BREAK(right_segment, 0, 4) && x < width)
+                atomicMin(right + (size_t)y * width + x, winner_key(key / KEY_NUMBERS, r));
+        }
+    }
+#else
     u32 least = 0xffffffffu;
     // Candidate c - (STRIP - 1) + thread of column c; the padding around a column holds no
     // candidates.
@@ -171,6 +233,7 @@ __device__ __forceinline__ void match_right(const Shared &shared, int i, int thr
             atomicMin(right + (size_t)y * width + x,
                       winner_key(key / KEY_NUMBERS, r + half * HALF_DISPARITIES));
     }
+#endif
 }
 #endif
 

@@ -130,6 +130,25 @@ fn even(width: usize, height: usize) -> [PathBuf; 2] {
         .map(|(name, pixels)| write_pgm(name, (width, height), pixels))
 }
 
+/// Two images of patches whose disparities reach from 3 to 99, as files; every fourth patch is even.
+fn wide(width: usize, height: usize) -> [PathBuf; 2] {
+    let random = |x: usize, y: usize| {
+        let mixed = x.wrapping_mul(0x9e37_79b9) ^ y.wrapping_mul(0x85eb_ca6b) & 0xffff_ffff;
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0xc2b2_ae35) & 0xffff_ffff;
+        mixed ^ mixed >> 13
+    };
+    let grey = |x: usize, y: usize, shift: usize, seed: usize| match (x / 50 + y / 40) % 4 {
+        3 => 90 + (random(x + seed, y) % 3) as u8,
+        _ => 40 + (random((x + 200 - shift) / 2, y / 2) % 160 + random(x + seed, y) % 6) as u8,
+    };
+    let shift = |x: usize, y: usize| 3 + (x / 37 + y / 23 * 3) % 7 * 16 + x / 11 % 3;
+    let at = |i: usize| (i % width, i / width);
+    let left = (0..width * height).map(at).map(|(x, y)| grey(x, y, shift(x, y), 9));
+    let right = (0..width * height).map(at).map(|(x, y)| grey(x, y, 0, 0));
+    [("wide-left", left.collect::<Vec<u8>>()), ("wide-right", right.collect())]
+        .map(|(name, pixels)| write_pgm(name, (width, height), pixels))
+}
+
 /// A crooked pair of cameras for raw pictures of this size, as a file.
 fn calibration((width, height): (usize, usize)) -> String {
     let path = libraries().join(format!("rig-{width}x{height}.json"));
@@ -178,9 +197,10 @@ fn verify(size: (usize, usize), arguments: &[&str], broken: Option<&str>) -> (bo
 
 /// The same with a given command.
 fn verify_by(mut command: Command, size: (usize, usize), arguments: &[&str]) -> (bool, String) {
-    let [left, right] = match arguments.contains(&"--evidence") {
-        true => even(size.0, size.1),
-        false => pictures(size.0, size.1),
+    let [left, right] = match arguments {
+        _ if arguments.contains(&"--evidence") => even(size.0, size.1),
+        _ if arguments.contains(&"--windows") => wide(size.0, size.1),
+        _ => pictures(size.0, size.1),
     };
     let output = tempfile::tempdir().unwrap();
     // If blocks cannot be resident together, the sweeps run as tasks. Along 4 paths, where none waits for another, they
@@ -348,6 +368,25 @@ fn pairs_that_share_volumes_give_the_bytes_of_the_reference() {
     for mib in [5, 4] {
         let got = demo("cuda", &format!("{stream} --memory {mib}"), None);
         assert!(got == expected, "another stream than on the CPU with {mib} MiB");
+    }
+}
+
+#[test]
+fn range_windows_give_the_bytes_of_the_reference() {
+    let with = |more: &[&'static str]| [&["--windows", "auto"], more].concat();
+    same(WINDOWS_SIZE, WINDOWS);
+    same(WINDOWS_SIZE, &with(&["-d", "128", "--paths", "4", "--prior", "1"]));
+    // Windows at two levels, a range that ends within a block, and the last tiles within the picture.
+    let census = ["--cost", "census", "--min-confidence", "20", "--min-disparity", "-7"];
+    same((131, 77), &with(&[&["-d", "200", "--prior", "2"], &census[..]].concat()));
+    same(
+        (131, 77),
+        &with(&["-d", "90", "--prior", "1", "--paths", "5", "--cost", "ad", "--ad-window", "1"]),
+    );
+    same((100, 66), &with(&["-d", "65", "--prior", "1", "--cost-window", "5", "--cost", "mi"]));
+    let tasks = [TASKS, &with(&["-d", "128", "--prior", "1", "--p2-mode", "fixed"])].concat();
+    for paths in ["4", "8"] {
+        same((131, 77), &[&tasks[..], &["--paths", paths]].concat());
     }
 }
 
@@ -639,6 +678,7 @@ fn broken_kernels_are_noticed() {
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
             EVEN => EVEN_SIZE,
+            WINDOWS => WINDOWS_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL | BRIGHT | TASKS_AD => (65, 23),
             TASKS_STRAIGHT => (70, 70),

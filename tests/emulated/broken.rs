@@ -97,6 +97,11 @@ pub const ZSAD: &[&str] = &["--paths", "0", "--cost", "zsad", "--window", "3x5",
 pub const BYTES: &[&str] = &["--paths", "4", "--cost", "ssd", "--window", "3", "-d", "20"];
 pub const KNIGHT: &[&str] = &["--paths", "16", "-d", "20"];
 
+// Range windows in pictures of objects at all distances (`wide` of cuda_emulated.rs), by sweeps and by tasks.
+pub const WINDOWS: &[&str] =
+    &["-d", "128", "--windows", "auto", "--prior", "1", "--p2-mode", "fixed", "--paths", "8"];
+pub const WINDOWS_SIZE: (usize, usize) = (140, 70);
+
 pub const MI: &[&str] = &["--cost", "mi", "-d", "20"];
 
 /// Hooks, with the settings under which a broken one shows.
@@ -144,6 +149,11 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("path_starts", KNIGHT),
     ("window_border", SAD),
     ("byte_rounding", BYTES),
+    // Range windows: how they are chosen, how paths enter a tile, and the right view.
+    ("window_margin", WINDOWS),
+    ("entry", WINDOWS),
+    ("entry_across", WINDOWS),
+    ("right_segment", WINDOWS),
     // Filters, masks and rectification.
     ("median_of_valid", AD),
     ("confidence_border", SURE),

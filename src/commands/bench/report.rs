@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::run::prepare::fit::{Sustained, ms};
-use stereod_core::matching::Params;
+use stereod_core::matching::{Params, levels};
 
 /// Times of pairs one by one, and of a stream of pairs.
 pub struct Measured {
@@ -50,9 +50,14 @@ impl Report {
     /// `None` without paths.
     fn per_cell_and_path(&self, time: Duration) -> Option<f64> {
         let (width, height) = self.size;
-        let [candidates, paths] = [self.params.range.count, self.params.paths.count()];
-        let count = width as f64 * height as f64 * candidates as f64 * paths as f64;
+        let paths = self.params.paths.count();
+        let count = width as f64 * height as f64 * self.candidates() as f64 * paths as f64;
         (paths > 0).then(|| (time.as_secs_f64() * 1e9 / count * 1e4).round() / 1e4)
+    }
+
+    /// Candidates that a pixel tries, of those of the range.
+    fn candidates(&self) -> usize {
+        levels::candidates(&self.params, self.size)
     }
 
     pub fn json(&self) -> Value {
@@ -67,6 +72,7 @@ impl Report {
             "height": self.size.1,
             "repeat": self.repeat,
             "settings": self.settings,
+            "candidates": self.candidates(),
             "multiprocessors": self.multiprocessors,
             "total_ms": ms(*total),
             "best_ms": ms(*best),
@@ -100,11 +106,14 @@ impl Report {
     }
 
     fn title(&self) -> String {
+        let searched = match (self.candidates(), self.params.range.count) {
+            (some, all) if some < all => format!("{some} of {all}"),
+            (_, all) => all.to_string(),
+        };
         format!(
-            "{}x{}, {} disparities, {} paths, {}: median of {} on {}\n",
+            "{}x{}, {searched} disparities, {} paths, {}: median of {} on {}\n",
             self.size.0,
             self.size.1,
-            self.params.range.count,
             self.params.paths,
             self.params.cost.name(),
             self.repeat,

@@ -105,12 +105,11 @@ pub fn check(
 
 /// Fails if the engine does not know the range windows that the parameters ask for.
 fn check_windows(choice: Choice, params: &Params, pairs: &PairSpec) -> anyhow::Result<()> {
-    if choice == Choice::Cpu || !levels::has_windows(params, pairs.size) {
+    if choice != Choice::Wgpu || !levels::has_windows(params, pairs.size) {
         return Ok(());
     }
     anyhow::bail!(Refusal::Device(
-        "range windows are searched by the CPU engine only (`engine=cpu`); `windows=off` searches the whole range on a \
-         GPU"
+        "the wgpu engine knows no range windows; use `windows=off`, `engine=cpu` or, on an NVIDIA GPU, `engine=cuda`"
             .into()
     ))
 }
@@ -124,16 +123,7 @@ fn choose(
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
-    match (choice, check_windows(choice, params, pairs)) {
-        (_, Ok(())) => {}
-        (Choice::Auto, Err(reason)) => {
-            if cuda::is_fitted(Path::new("/sys")) {
-                say_once(&reason.to_string());
-            }
-            return on_cpu();
-        }
-        (_, Err(reason)) => return Err(reason),
-    }
+    check_windows(choice, params, pairs)?;
     match choice {
         Choice::Cpu => return on_cpu(),
         Choice::Wgpu => return on_wgpu(params, pairs, options),
@@ -163,7 +153,7 @@ fn choose(
     }
     // Options for NVIDIA's GPUs hold for no other.
     #[cfg(feature = "wgpu")]
-    if asked_for.is_empty() {
+    if asked_for.is_empty() && check_windows(Choice::Wgpu, params, pairs).is_ok() {
         return Ok(webgpu::trial::faster(on_cpu()?, params, pairs, options));
     }
     on_cpu()

@@ -23,6 +23,11 @@ pub fn has_windows(params: &Params, size: (usize, usize)) -> bool {
         && !matches!(params.cost, Cost::Block { .. } | Cost::Ad { window: 2.., .. })
 }
 
+/// Candidates that each pixel of images of this size tries.
+pub fn candidates(params: &Params, size: (usize, usize)) -> usize {
+    if has_windows(params, size) { windows::CANDIDATES } else { params.range.count }
+}
+
 /// Parameters and sizes of all levels, the finest first.
 pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
     std::iter::successors(Some((params.clone(), size)), |(params, size)| coarser(params, *size))

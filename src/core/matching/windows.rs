@@ -24,16 +24,16 @@ pub const TILE: usize = 16;
 pub const NO_SUM: u16 = u16::MAX;
 
 /// Candidates on either side of a disparity of the half-size map that its pixel votes for.
-const MARGIN: i32 = 4;
+pub const MARGIN: i32 = 4;
 /// Pixels of the map before its filters, in a tile and half a tile around it, that a block needs.
-const SEEN: u32 = 3;
+pub const SEEN: u32 = 3;
 /// Rows and columns of a tile in the half-size map, and half of that.
 const SIDE: usize = TILE / 2;
 const CELL: usize = SIDE / 2;
 /// Number of bits of a full set of blocks.
 const FULL: u32 = BLOCKS as u32;
 /// Weight of a tile's own votes; those of its eight neighbours count once.
-const OWN: u32 = 4;
+pub const OWN: u32 = 4;
 
 /// The blocks that the tiles of an image try.
 #[derive(Clone, Debug)]

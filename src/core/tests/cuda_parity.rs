@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use common::parity::{
     self, CONSTANT, Look, NOISY, POOR, cases, compare_relay, compare_relay_of, looks, pair, params,
-    pictures, smoothings, usual, weak_looks, wild_rectifier,
+    pictures, smoothings, usual, weak_looks, wild_rectifier, windowed,
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
@@ -111,6 +111,45 @@ proptest! {
             prop_assert!(false, "{}", difference);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn range_windows_give_the_bytes_of_the_reference(
+        (params, size) in windowed(),
+        looks in proptest::collection::vec(looks(), 1..=3),
+    ) {
+        if let Err(difference) = compare(&params, size, &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+}
+
+/// A path that begins at the right border, in a tile that the row before does not have.
+#[test]
+fn range_windows_begin_paths_beside_the_picture() {
+    let look = Look {
+        seed: 2_682_554_729_261_049_285,
+        levels: 188,
+        step: 10,
+        shift: 2,
+        noise: 5,
+        white: true,
+    };
+    let params = usual()
+        .with_windows(true)
+        .with_range(DisparityRange { min: -185, count: 229 })
+        .with_cost(Cost::MutualInformation { truncation: 125 })
+        .with_window(Some(Window { side: 5, by_texture: false }))
+        .with_prior(Some(Prior { levels: 1, strength: 2 }))
+        .with_paths(Paths::Eight)
+        .with_p1(82)
+        .with_p2(128)
+        .with_p2_mode(P2Mode::InverseGradient)
+        .with_surface(false);
+    compare(&params, (116, 55), &[look]).unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 proptest! {

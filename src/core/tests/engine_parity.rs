@@ -14,7 +14,7 @@ use stereod_core::engine::cpu::{CpuEngine, CpuOptions, SimdChoice};
 use stereod_core::engine::difference::compare_maps;
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Image, Mask};
-use stereod_core::matching::{levels, match_pair};
+use stereod_core::matching::match_pair;
 use stereod_core::{
     CensusWindow, CombinedWeights, Cost, DisparityRange, Median, P2Mode, Params, Paths, Prior,
     Speckle, Window,
@@ -23,6 +23,7 @@ use stereod_core::{
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
     compare_relay_of, looks, pair, params, pictures, smoothings, usual, weak_looks, wild_rectifier,
+    windowed,
 };
 use common::streams::{compare_stream, drifting, streams};
 
@@ -73,13 +74,7 @@ proptest! {
 
     #[test]
     fn range_windows_give_the_bytes_of_the_reference(
-        (params, size) in (params(), (32usize..150, 32usize..80)).prop_filter_map(
-            "windows apply",
-            |(params, size)| {
-                let params = params.with_windows(true);
-                levels::has_windows(&params, size).then_some((params, size))
-            },
-        ),
+        (params, size) in windowed(),
         threads in 1usize..=4,
         looks in proptest::collection::vec(looks(), 1..=2),
         costs_anew in any::<bool>(),

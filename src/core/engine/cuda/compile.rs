@@ -19,7 +19,7 @@ const FILES: &[(&str, &str)] = &kernels! {
     "instructions.cuh", "bytes.cuh", "picture.cuh", "noise.cuh", "residuals.cuh", "temporal.cuh",
     "lanes.cuh", "packed.cuh", "disparity.cuh", "rays.cuh", "cost.cuh", "four_candidates.cuh",
     "census.cuh", "volume.cuh", "blend.cuh", "path_delta.cuh", "sweep.cuh", "tasks.cuh",
-    "row_cursor.cuh", "halo.cuh", "stored_deltas.cuh", "winner.cuh", "rectify.cu", "half.cu",
+    "row_cursor.cuh", "halo.cuh", "windows.cuh", "choose_windows.cu", "stored_deltas.cuh", "winner.cuh", "rectify.cu", "half.cu",
     "smoothed.cu", "texture.cu", "blend.cu", "compute_features.cu", "compute_costs.cu",
     "aggregate_windows.cu", "mutual_information.cu", "temporal_shift.cu", "temporal_background.cu",
     "select_disparities.cu", "aggregate_horizontal.cu", "aggregate_sweep.cu", "aggregate_paths.cu",

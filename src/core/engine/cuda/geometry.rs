@@ -9,6 +9,7 @@ use super::cost::{CostKernel, is_stored};
 use crate::matching::residuals::RESIDUAL_MAX;
 use crate::matching::temporal::shifts::{SUMS, SUMS_OF_REFERENCE};
 use crate::matching::texture::RESPONSE_MAX;
+use crate::matching::windows::{BLOCK, BLOCKS};
 use crate::matching::{Cost, Params, Paths};
 
 pub(super) const WARP: u32 = 32;
@@ -67,11 +68,23 @@ pub(super) const BESIDE: u32 = 64;
 pub(super) struct VectorLayout {
     pub group: u32,
     pub registers: u32,
+    /// Candidates of the range with padding: more than those of a pixel if it has range windows.
+    pub range: u32,
 }
 
 impl VectorLayout {
-    /// Returns the layout with the least padding for this number of candidates, 1 to 1024.
-    pub fn of(count: usize) -> Self {
+    /// Returns the layout with the least padding for 1 to 1024 candidates, or with a lane for each block of a range
+    /// window.
+    pub fn of(params: &Params) -> Self {
+        let count = params.range.count;
+        if params.windows {
+            let range = count.next_multiple_of(BLOCK) as u32;
+            return VectorLayout { group: BLOCKS as u32, registers: BLOCK as u32 / 2, range };
+        }
+        Self::of_whole(count)
+    }
+
+    fn of_whole(count: usize) -> Self {
         const LAYOUTS: [(u32, u32); 11] = [
             (4, 2),
             (4, 4),
@@ -85,7 +98,10 @@ impl VectorLayout {
             (32, 12),
             (32, 16),
         ];
-        let layouts = LAYOUTS.map(|(group, registers)| VectorLayout { group, registers });
+        let layouts = LAYOUTS.map(|(group, registers)| {
+            let range = 2 * group * registers;
+            VectorLayout { group, registers, range }
+        });
         let fits = layouts.into_iter().find(|lanes| lanes.padded() as usize >= count);
         fits.unwrap_or(layouts[LAYOUTS.len() - 1])
     }
@@ -98,6 +114,16 @@ impl VectorLayout {
     /// Words of a vector: half of the candidates.
     pub fn half(self) -> u32 {
         self.group * self.registers
+    }
+
+    /// Reports whether a pixel tries a part of the range.
+    pub fn is_windowed(self) -> bool {
+        self.range > self.padded()
+    }
+
+    /// Candidates from a register's low half to its high one.
+    fn high_half(self) -> u32 {
+        if self.is_windowed() { self.registers } else { self.half() }
     }
 
     /// Words of a path state in memory: a vector and its minimum.
@@ -118,7 +144,8 @@ impl VectorLayout {
     /// Layout for the horizontal paths. An arithmetically expensive cost gets half the registers in twice the
     /// lanes, so that twice as many warps hide latency.
     pub fn horizontal(self, params: &Params) -> Self {
-        let halved = VectorLayout { group: 2 * self.group, registers: self.registers / 2 };
+        let (group, registers) = (2 * self.group, self.registers / 2);
+        let halved = VectorLayout { group, registers, ..self };
         let cheap = is_stored(params) || matches!(params.cost, Cost::Ad { window: 1, .. });
         if cheap || halved.group > WARP || !halved.registers.is_multiple_of(2) {
             self
@@ -147,8 +174,8 @@ impl Prepared {
         let &CostKernel { base_words, planes, columns, margin, .. } = cost;
         let reach = match (planes, columns) {
             (0, _) => 0,
-            (_, 2) => lanes.half(),
-            _ => lanes.padded(),
+            (_, 2) => lanes.range - lanes.high_half(),
+            _ => lanes.range,
         };
         Prepared { base_words, planes, columns, reach, margin }
     }
@@ -188,12 +215,12 @@ pub(super) const COUNT_RUN: u32 = 8;
 /// Columns of a prepared row for a picture of `columns` columns, including its last strip.
 pub(super) fn prepared_row(columns: u32, lanes: VectorLayout) -> u32 {
     let inside = columns.next_multiple_of(CHUNK_MAX);
-    (lanes.padded() + BESIDE + inside + BESIDE).next_multiple_of(32)
+    (lanes.range + BESIDE + inside + BESIDE).next_multiple_of(32)
 }
 
 /// Columns of the cost volume for prepared rows of this length.
 pub(super) fn volume_columns(row: u32, lanes: VectorLayout) -> u32 {
-    row - lanes.padded() - 2 * BESIDE + 2 * VOLUME_BESIDE
+    row - lanes.range - 2 * BESIDE + 2 * VOLUME_BESIDE
 }
 
 /// Reports whether the sum of a sweep's path deltas fits a byte: `SUM_BYTES`.
@@ -210,14 +237,21 @@ mod tests {
     fn every_number_of_candidates_has_a_layout() {
         let mut last = 0;
         for count in 1..=1024 {
-            let lanes = VectorLayout::of(count);
+            let lanes = VectorLayout::of_whole(count);
             assert!(lanes.padded() as usize >= count);
             assert!(lanes.registers.is_multiple_of(2) && lanes.group.is_power_of_two());
             assert!(lanes.padded() >= last);
             last = lanes.padded();
         }
-        assert_eq!(VectorLayout::of(128), VectorLayout { group: 8, registers: 8 });
-        assert_eq!(VectorLayout::of(129).padded(), 192);
-        assert_eq!(VectorLayout::of(600).padded(), 768);
+        let expected = VectorLayout { group: 8, registers: 8, range: 128 };
+        assert_eq!(VectorLayout::of_whole(128), expected);
+        // A lane holds a block; the prepared rows have room for the whole range.
+        let range = crate::frame::DisparityRange { min: 0, count: 100 };
+        let params = Params { windows: true, range, ..Params::default() };
+        let windowed = VectorLayout { group: 4, registers: 8, range: 112 };
+        assert_eq!(VectorLayout::of(&params), windowed);
+        assert_eq!((windowed.padded(), windowed.is_windowed()), (64, true));
+        assert_eq!(VectorLayout::of_whole(129).padded(), 192);
+        assert_eq!(VectorLayout::of_whole(600).padded(), 768);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use crate::matching::Params;
-use crate::matching::levels::levels;
+use crate::matching::levels::{has_windows, levels};
 
 #[derive(Clone, Debug)]
 pub(super) struct Level {
@@ -12,6 +12,8 @@ pub(super) struct Level {
     /// Width and height of the pictures in pixels.
     pub size: (usize, usize),
     pub has_coarser: bool,
+    /// Whether the next finer level chooses its range windows by the map of this one.
+    pub guides_windows: bool,
 }
 
 impl Level {
@@ -19,11 +21,12 @@ impl Level {
     pub fn all(job: &Job) -> Vec<Self> {
         let levels = levels(job.params, job.size);
         let coarsest = levels.len() - 1;
-        let level = |(number, (params, size))| Level {
-            number,
-            params,
-            size,
-            has_coarser: number < coarsest,
+        let mut guides_windows = false;
+        let level = |(number, (params, size)): (usize, (Params, _))| {
+            let windows = has_windows(&params, size);
+            let guides_windows = std::mem::replace(&mut guides_windows, windows);
+            let params = Params { windows, ..params };
+            Level { number, params, size, has_coarser: number < coarsest, guides_windows }
         };
         levels.into_iter().enumerate().map(level).collect()
     }
@@ -61,6 +64,12 @@ mod tests {
             levels.iter().map(|level| level.has_coarser).collect::<Vec<_>>()
         };
         assert_eq!(priors((100, 63)), [true, true, false]);
+        // 65 candidates or more have windows, 33 at half size have none.
+        let range = crate::frame::DisparityRange { min: 0, count: 66 };
+        let params = Params { windows: true, range, ..params.clone() };
+        let levels = Level::all(&Job { params: &params, size: (200, 200), rectifier: None });
+        let windows = levels.iter().map(|level| (level.params.windows, level.guides_windows));
+        assert_eq!(windows.collect::<Vec<_>>()[..2], [(true, false), (false, true)]);
         assert_eq!(priors((100, 31)), [false]);
     }
 }

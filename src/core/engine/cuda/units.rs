@@ -19,6 +19,7 @@ use super::plan::{filters, temporal_units};
 use crate::engine::constants::constants;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::mutual_information;
+use crate::matching::windows::{BLOCKS, MARGIN, OWN, SEEN};
 use crate::matching::{BlockWindow, Cost, Guide, Params, Paths};
 
 /// The translation units for this job; needs no GPU.
@@ -83,15 +84,25 @@ fn support(level: &Level, device: &Properties) -> Vec<Unit> {
     if level.has_blends() {
         units.push(Unit::new("blend.cu").pixelwise());
     }
+    if params.windows {
+        let choice = Unit::new("choose_windows.cu")
+            .pixelwise()
+            .define("WINDOW_BLOCKS", BLOCKS)
+            .define("WINDOW_MARGIN", MARGIN)
+            .define("WINDOW_SEEN", SEEN)
+            .define("WINDOW_OWN", OWN);
+        units.push(choice);
+    }
     if sums_windows(params) {
         units.push(windows(level, device));
     }
     if is_volume(params) {
-        let lanes = VectorLayout::of(params.range.count);
+        let lanes = VectorLayout::of(params);
         let tile = CostTile::of(params.window, lanes, level.size, device);
         let unit = pixel_cost("compute_costs.cu", params, lanes)
             .define("BLENDS", u32::from(level.has_blends()))
             .define("PIXELS", tile.pixels)
+            .define("SEGMENTS", tile.segments)
             .define("TILE_COLUMNS", tile.columns)
             .define("TILE_ROWS", tile.rows)
             .define("EXPECTED_VOLUME_BESIDE", VOLUME_BESIDE)
@@ -111,7 +122,7 @@ pub(super) fn sums_windows(params: &Params) -> bool {
 /// Kernel that sums costs over windows.
 fn windows(level: &Level, device: &Properties) -> Unit {
     let params = &level.params;
-    let lanes = VectorLayout::of(params.range.count);
+    let lanes = VectorLayout::of(params);
     let (window, tile) = window_tile(level, device);
     let unit = pixel_cost("aggregate_windows.cu", params, lanes)
         .define("SHARE", tile.share)
@@ -144,13 +155,13 @@ pub(super) fn window_tile(level: &Level, device: &Properties) -> (BlockWindow, W
         },
         _ => 1,
     };
-    let lanes = VectorLayout::of(params.range.count);
+    let lanes = VectorLayout::of(params);
     (window, WindowTile::of(window, parts, lanes, level.size, device))
 }
 
 fn matching(job: &Job, device: &Properties) -> Vec<Unit> {
     let (params, width) = (job.params, job.size.0);
-    let lanes = VectorLayout::of(params.range.count);
+    let lanes = VectorLayout::of(params);
     let features = pixel_cost("compute_features.cu", params, lanes)
         .pixelwise()
         .define("DIAGONALS", u32::from(params.paths != Paths::Four))
@@ -241,6 +252,7 @@ fn with_cost(file: &'static str, cost: &CostKernel, lanes: VectorLayout) -> Unit
         .define("COST_HEADER", format!("\"{}\"", cost.header))
         .define("GROUP", lanes.group)
         .define("REGISTERS", lanes.registers)
+        .define("WINDOWED", u32::from(lanes.is_windowed()))
         .define("BESIDE", BESIDE)
         .define("EXPECTED_BASE_WORDS", prepared.base_words)
         .define("EXPECTED_PLANES", prepared.planes)

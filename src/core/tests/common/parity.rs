@@ -7,7 +7,7 @@ use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod_core::engine::Engine;
 use stereod_core::engine::difference::{self, Make, first_stage};
 use stereod_core::frame::{Image, Matched, StereoPair};
-use stereod_core::matching::{History, PairResult, match_next};
+use stereod_core::matching::{History, PairResult, levels, match_next};
 use stereod_core::pool::{Pool, Pooled};
 use stereod_core::rectify::Rectifier;
 use stereod_core::rectify::RectifyMap;
@@ -448,6 +448,15 @@ fn fills() -> impl Strategy<Value = Option<Fill>> {
         2 => Just(None),
         3 => (rule, reach).prop_map(|(rule, reach)| Some(Fill { rule, reach })),
     ]
+}
+
+/// Parameters and sizes with range windows.
+#[allow(dead_code, reason = "the wgpu engine knows none")]
+pub fn windowed() -> impl Strategy<Value = (Params, (usize, usize))> {
+    (params(), (32usize..150, 32usize..80)).prop_filter_map("windows apply", |(params, size)| {
+        let params = params.with_windows(true);
+        levels::has_windows(&params, size).then_some((params, size))
+    })
 }
 
 pub fn params() -> impl Strategy<Value = Params> {

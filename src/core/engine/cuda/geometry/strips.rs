@@ -93,7 +93,7 @@ impl Strips {
     /// more follow a path, strips of 16 columns take 0.94 of the time of those of 24.
     fn tasks(params: &Params, width: u32, device: &Properties) -> Option<Self> {
         const WAYS: [(u32, u32); 6] = [(32, 8), (24, 8), (16, 8), (8, 8), (8, 4), (4, 4)];
-        let lanes = VectorLayout::of(params.range.count);
+        let lanes = VectorLayout::of(params);
         let straight = !has_diagonals(params);
         let widest = if straight && lanes.group >= 16 { 16 } else { STRIP_MAX };
         let fits_lanes = |strip: u32| strip.is_multiple_of(lanes.pixels()) && strip <= widest;
@@ -125,7 +125,7 @@ impl Strips {
         two_sweeps: bool,
         resident: u32,
     ) -> Option<Self> {
-        let pixels = VectorLayout::of(params.range.count).pixels();
+        let pixels = VectorLayout::of(params).pixels();
         let widths = (STRIP_MIN..=STRIP_MAX).step_by(pixels.max(4) as usize);
         widths.into_iter().find_map(|strip| {
             let halo = if strip >= WIDE_STRIP { 8 } else { pixels.max(4) };
@@ -199,7 +199,7 @@ impl Strips {
     /// The block of the launch that sweeps to the middle, or of the one that continues from there and selects
     /// the winners (`select`): `SWEEP_THREADS` and `SHARED_WORDS`.
     pub fn block(&self, params: &Params, select: bool) -> Block {
-        let lanes = VectorLayout::of(params.range.count);
+        let lanes = VectorLayout::of(params);
         let prepared = Prepared::for_aggregation(params, lanes);
         let (half, pixels, strip, halo) = (lanes.half(), lanes.pixels(), self.strip, self.halo);
         let diagonals = u32::from(has_diagonals(params));
@@ -207,7 +207,11 @@ impl Strips {
         let main = strip / pixels;
         let groups = if self.tasks { halo / 2 } else { halo - 1 };
         let beside = diagonals * groups.div_ceil(pixels);
-        let right = if params.left_right.is_some() { (half + strip - 1).div_ceil(WARP) } else { 0 };
+        let diagonals_of_right = match lanes.is_windowed() {
+            true => lanes.group * (pixels + lanes.registers),
+            false => half + strip - 1,
+        };
+        let right = params.left_right.map_or(0, |_| diagonals_of_right.div_ceil(WARP));
         let picks = if self.picks_apart(params) { main } else { 0 };
         let support = if select { picks + right + 2 } else { 1 };
         let threads = WARP * (main + 2 * beside + support + u32::from(self.tasks));
@@ -218,14 +222,16 @@ impl Strips {
         let columns = strip + 2 * diagonals * halo + 2 * prepared.margin;
         let window = prepared.window_words(columns, lanes).next_multiple_of(4);
         let windows = prepared.windows() * window;
-        let mut words = paths + leasts + windows;
+        let nothing = if lanes.is_windowed() { half + 4 } else { 0 };
+        let mut words = paths + leasts + windows + nothing;
         if select {
             let byte_words = lanes.registers / 2;
             let sum_words = if sums_fit_bytes(params) { byte_words } else { lanes.registers };
             let others = u32::from(params.paths != Paths::Five);
             let rows = if self.ahead == IN_REGISTERS { 0 } else { self.ahead };
             words += rows * (sum_words * others + 2 * byte_words) * main * WARP;
-            words += self.tiles(params) * (strip + strip * (half + strip)) + 4 * strip;
+            let beside = if lanes.is_windowed() { 4 } else { strip };
+            words += self.tiles(params) * (strip + strip * (half + beside)) + 4 * strip;
         }
         if self.tasks {
             words += (strip + diagonals * 2 * slots) * lanes.state_words() + TASK_RING;

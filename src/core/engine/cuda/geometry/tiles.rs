@@ -2,6 +2,7 @@
 
 use super::super::device::Properties;
 use super::{BLOCK_THREADS, VectorLayout};
+use crate::matching::windows::TILE;
 use crate::matching::{BlockWindow, Window};
 
 /// Number of blocks per multiprocessor for storing costs: enough that it hardly waits for the last one.
@@ -15,7 +16,9 @@ const FEW_BLOCKS: u32 = 2;
 pub struct CostTile {
     /// Columns of a thread's pixels, which share most of their right columns.
     pub pixels: u32,
-    /// Columns including `edge` columns on either side that are only summed.
+    /// Tiles beside each other, of range windows.
+    pub segments: u32,
+    /// Columns of each, including `edge` columns on either side that are only summed.
     pub columns: u32,
     pub edge: u32,
     pub rows: u32,
@@ -37,13 +40,22 @@ impl CostTile {
         let pixels = if lanes.registers <= 8 { 2 } else { 1 };
         let words = pixels * (side * lanes.registers / 2 + lanes.registers);
         let shared_bytes = |threads| if side > 1 { 4 * threads * words } else { 0 };
+        let edge = (side / 2).next_multiple_of(pixels);
+        if lanes.is_windowed() {
+            let (tile, segments) = (TILE as u32, 4);
+            let columns = tile + 2 * edge;
+            let threads = segments * columns / pixels * lanes.group;
+            let shared_bytes = shared_bytes(threads);
+            return CostTile { pixels, segments, columns, edge, rows: tile, threads, shared_bytes };
+        }
         let narrow = pixels * lanes.pixels() == 1;
         let twice = narrow && shared_bytes(2 * BLOCK_THREADS) <= device.shared_per_block;
         let threads = if twice { 2 * BLOCK_THREADS } else { BLOCK_THREADS };
         let tile = |rows| CostTile {
             pixels,
             columns: threads / lanes.group * pixels,
-            edge: (side / 2).next_multiple_of(pixels),
+            segments: 1,
+            edge,
             rows,
             threads,
             shared_bytes: shared_bytes(threads),
@@ -58,7 +70,7 @@ impl CostTile {
 
     /// Number of blocks for a picture of this size.
     pub fn grid(&self, (width, height): (usize, usize)) -> [u32; 2] {
-        let across = (width as u32).div_ceil(self.columns - 2 * self.edge);
+        let across = (width as u32).div_ceil(self.segments * (self.columns - 2 * self.edge));
         [across, (height as u32).div_ceil(self.rows)]
     }
 }

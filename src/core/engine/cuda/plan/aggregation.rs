@@ -1,6 +1,8 @@
 //! The stage `aggregate_costs`: path costs of semi-global matching (Hirschmueller, 2008) summed over the
 //! paths, or costs summed over windows.
 
+use anyhow::ensure;
+
 use super::super::geometry::{BLOCK_THREADS, PLAIN_WARPS, WARP};
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::super::units::window_tile;
@@ -23,6 +25,10 @@ impl Builder<'_> {
         if let Some(strips) = self.strips {
             return Ok(Aggregated::ToMiddle(self.sweep_to_middle(strips, costs)?));
         }
+        ensure!(
+            !self.params.windows,
+            "range windows do not fit the GPU; use `windows=off` or `engine=cpu`"
+        );
         let words = self.pixels() * self.lanes.half() as usize;
         let sums = self.plan.buffer("sums", 4 * words, Scope::Concurrent);
         match self.params.is_local() {

@@ -21,6 +21,8 @@ pub(super) struct Builder<'a> {
     pub pictures: [BufferId; 2],
     /// The map of the next coarser level.
     pub coarse: Option<BufferId>,
+    /// The same before its filters, if range windows need it.
+    pub unfiltered: Option<BufferId>,
     /// State of mutual information, if it is the cost.
     pub information: Option<Information>,
     pub width: u32,
@@ -71,6 +73,8 @@ pub(super) struct Features {
     pub penalties: Arg,
     /// Support of each pixel's cost, which holds the expected candidates.
     pub blends: BufferId,
+    /// Range windows (`choose_windows.cu`).
+    pub windows: BufferId,
 }
 
 /// Stage in timing reports: cost features.
@@ -113,10 +117,11 @@ impl<'a> Builder<'a> {
             strips,
             pictures,
             coarse: None,
+            unfiltered: None,
             information: None,
             width: width as u32,
             height: height as u32,
-            lanes: VectorLayout::of(params.range.count),
+            lanes: VectorLayout::of(params),
             columns,
             plan,
             winners,

@@ -5,11 +5,12 @@ use super::super::cost::{CostKernel, is_stored, is_volume};
 use super::super::geometry::tiles::CostTile;
 use super::super::geometry::{
     BLOCK_THREADS, HISTOGRAM_BYTES, PART_FEATURES, PART_PENALTIES, Prepared, TEXTURE_TILE,
-    THRESHOLD_THREADS, prepared_row, volume_columns,
+    THRESHOLD_THREADS, WARP, prepared_row, volume_columns,
 };
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
 use crate::matching::Guide;
+use crate::matching::windows::{BLOCK, BLOCKS, TILE};
 
 /// Stage in timing reports: texture and noise.
 const TEXTURE: &str = "texture";
@@ -22,6 +23,11 @@ impl Builder<'_> {
     pub fn compute_costs(&mut self, mut features: Features) -> Features {
         if self.level.has_blends() {
             features.blends = self.blends();
+        }
+        if let (true, Some(coarse), Some(unfiltered)) =
+            (self.params.windows, self.coarse, self.unfiltered)
+        {
+            features.windows = self.windows(coarse, unfiltered);
         }
         let with_features = if self.fills_device() { PART_FEATURES } else { 0 };
         self.compute_parts(features, PART_PENALTIES | with_features);
@@ -71,8 +77,9 @@ impl Builder<'_> {
             row,
             guide,
             penalties: table,
-            // It is read only if there is support.
+            // Read only if there is support, and if there are windows.
             blends: guide,
+            windows: guide,
         };
         if !self.fills_device() {
             self.compute_parts(features, PART_FEATURES);
@@ -163,11 +170,37 @@ impl Builder<'_> {
         blends
     }
 
+    /// Chooses the range windows by the coarser map, and by what it was before its filters.
+    fn windows(&mut self, coarse: BufferId, unfiltered: BufferId) -> BufferId {
+        let [across, down] = [self.width, self.height].map(|side| side.div_ceil(TILE as u32));
+        let tiles = across * down;
+        let blocks = self.params.range.count.div_ceil(BLOCK);
+        let mut buffer = |name, bytes| Arg::Buffer(self.plan.buffer(name, bytes, Scope::Slot));
+        let votes = buffer("votes for blocks", tiles as usize * blocks);
+        let seen = buffer("blocks seen", tiles as usize * 4 * blocks);
+        let all = self.plan.buffer("votes of the picture", size_of::<u32>() * blocks, Scope::Slot);
+        let bytes = size_of::<[u16; BLOCKS]>() * tiles as usize;
+        let windows = self.plan.buffer("range windows", bytes, Scope::Slot);
+        let (stage, lane) = (self.stage(PRIOR), Lane::Main);
+        self.plan.steps.push(Step::Memset { stage, buffer: all, value: 0, lane });
+        let half = [self.width, self.height].map(|side| Arg::I32(side.div_ceil(2) as i32));
+        let [all, chosen, coarse, unfiltered] = [all, windows, coarse, unfiltered].map(Arg::Buffer);
+        let counts = [across, tiles].map(|n| Arg::I32(n as i32));
+        let grid = [tiles.div_ceil(BLOCK_THREADS / WARP), 1];
+        let args = [&[coarse, unfiltered], &half[..], &counts, &[votes, seen, all]].concat();
+        let kernel = self.kernel("choose_windows", "count_blocks");
+        self.launch(PRIOR, kernel, grid, [BLOCK_THREADS, 1], args);
+        let args = [&[votes, seen, all][..], &counts, &[chosen]].concat();
+        let kernel = self.kernel("choose_windows", "choose_windows");
+        self.launch(PRIOR, kernel, grid, [BLOCK_THREADS, 1], args);
+        windows
+    }
+
     fn cost_volume(&mut self, features: Features, volume: BufferId) {
         let tile = CostTile::of(self.params.window, self.lanes, self.level.size, self.device);
         let kernel = self.kernel("compute_costs", "compute_costs");
         let mut args = self.prepared(features.across, features);
-        args.extend([features.blends, volume].map(Arg::Buffer));
+        args.extend([features.blends, features.windows, volume].map(Arg::Buffer));
         let grid = tile.grid(self.level.size);
         let launch = self.launch("cost volume", kernel, grid, [tile.threads, 1], args);
         launch.shared_bytes = tile.shared_bytes;

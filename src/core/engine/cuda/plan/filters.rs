@@ -84,6 +84,16 @@ impl Builder<'_> {
         self.pixelwise(stage, "check_consistency", "check_consistency", args);
     }
 
+    /// The map before the filters, which change it, for the range windows of the finer level.
+    pub fn unfiltered(&mut self) -> BufferId {
+        let bytes = self.plan.buffers[self.map.0].bytes;
+        let unfiltered = self.plan.buffer("coarse disparity before filters", bytes, Scope::Slot);
+        let map = std::mem::replace(&mut self.map, unfiltered);
+        self.check_consistency();
+        self.map = map;
+        unfiltered
+    }
+
     pub fn filter(mut self, job: &Job) -> BufferId {
         for filter in self.params.filters() {
             match filter {

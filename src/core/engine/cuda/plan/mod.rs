@@ -71,11 +71,12 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
         Cost::MutualInformation { .. } => Some(plan.learn(job, pictures[0])),
         _ => None,
     };
-    let mut coarse = None;
+    let (mut coarse, mut unfiltered) = (None, None);
     for (level, pictures) in levels.iter().zip(pictures).rev() {
         let begin = plan.steps.len();
         let mut stages = Builder::new(&mut plan, level, pictures, device, occupancy);
-        (stages.coarse, stages.information) = (coarse, information);
+        (stages.coarse, stages.unfiltered) = (coarse, unfiltered);
+        stages.information = information;
         let features = stages.compute_features();
         if coarse.is_some() {
             stages.plan.run_beside(begin);
@@ -85,6 +86,7 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
         // Winner takes all; its kernels also refine_subpixel.
         stages.select_disparities(sums)?;
         stages.check_consistency();
+        unfiltered = level.guides_windows.then(|| stages.unfiltered());
         coarse = Some(stages.filter(&level.job(job)));
     }
     plan.disparity = coarse.unwrap_or(plan.disparity);
@@ -240,7 +242,8 @@ mod tests {
                             Paths::None => Params { window: None, prior: None, ..params.clone() },
                             _ => params.clone(),
                         };
-                        let params = Params { paths, range, ..supports(&usual) };
+                        let windows = sm == 90 && count > 64;
+                        let params = Params { paths, range, windows, ..supports(&usual) };
                         let device = Properties::typical(sm);
                         let job = Job { params: &params, size, rectifier: None };
                         check(&job, &device);

@@ -103,6 +103,7 @@ impl Builder<'_> {
             Arg::Buffer(self.winners),
             Arg::Buffer(self.right),
             Arg::Buffer(self.peaks),
+            Arg::Buffer(costs.windows),
         ];
         let grid = match strips.tasks {
             true => [(held * self.device.multiprocessors).min(blocks), 1],
@@ -129,6 +130,7 @@ impl Builder<'_> {
         let mut args = self.prepared(costs.across, costs);
         args.push(Arg::I32(self.columns as i32));
         args.extend(volumes.map(Arg::Buffer));
+        args.push(Arg::Buffer(costs.windows));
         let threads = WARP * HORIZONTAL_WARPS;
         let launch = self.launch(HORIZONTAL, kernel, [blocks, 2], [threads, 1], args);
         launch.shared_bytes = shared_bytes;
