@@ -143,7 +143,7 @@ __device__ __forceinline__ void split(u32 pair, u32 &least_a, u32 &least_b) {
     least_b = __byte_perm(pair, 0, A_HIGH_A_HIGH);
 }
 
-// What a group of lanes holds of a pixel's candidates, and how paths of the row before enter it.
+// The candidates of a pixel that a group of lanes holds, and how paths of the row before enter it.
 struct Place {
     Share share;
     u32 from_left, from_right;  // Lanes (RangeWindows::entry) of both diagonal paths.
@@ -156,7 +156,7 @@ struct Place {
         const int y = cursor.y, step = cursor.direction == 0 ? 1 : -1;
         const auto tile = [&](int y) { return y >= 0 && y < windows.height ? y / WINDOW_TILE : -1; };
         const bool enters = tile(y) != tile(y - step);
-        // Where all the tiles around are those of the row before, nothing changes.
+        // Nothing changes if all the tiles around are those of the row before.
         if (!begins && !enters && tile(y - step) == tile(y - 2 * step)) return;
         const Blocks here = windows.of(x, y);
         share = here.share(lane);

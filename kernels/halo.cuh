@@ -63,7 +63,8 @@ struct HaloExchange {
 #pragma unroll
             for (int j = 0; j < REGISTERS; j++) {
                 path.v[j] &= 0x00ff00ff;
-                if (HAS_PADDING && !(WINDOWED && received >= windows.width)) path.v[j] |= padding(windows.part(received, y, lane), j);
+                if (HAS_PADDING && !(WINDOWED && received >= windows.width))
+                    path.v[j] |= padding(windows.part(received, y, lane), j);
             }
             if (column < HALO)
                 shared.put(side, buffer, side == 0 ? column : STRIP + column, lane, BREAK(halo_received, path, filled(0)), least & PATH_COST_BITS);

@@ -7,7 +7,7 @@
 // A lane that no block is in. A path cost that a tile has not counts as the largest.
 #define NOWHERE ((u32)GROUP)
 
-// What a lane holds of a pixel's candidates: the low halves those from REGISTERS * `part` on.
+// A lane's share of a pixel's candidates: its low halves hold those from REGISTERS * `part` on.
 struct Share {
     u32 part;
     Edges edges;

@@ -1,4 +1,4 @@
-# What scripts share that build for Windows and run it under Wine. Sourced at the root of the repository.
+# Parts of the scripts that build for Windows and run it under Wine. Sourced at the root of the repository.
 # shellcheck shell=bash
 
 # The variables are for these scripts.
