@@ -11,8 +11,8 @@ Installs what is missing (scripts/setup.sh; cargo-deb with Cargo), and builds ta
 stereod-dbgsym_*.ddeb (debug symbols).
 
   --arm64 for 64-bit ARM, on x86-64, with what scripts/arm64.sh sets up (root)
-  --try   then install it in a bare Debian 12 in a temporary folder, use it there, and purge it (root;
-          mmdebstrap is installed with apt where it is missing)
+  --try   instead install the package that is there in a bare Debian 12 in a temporary folder, use it, and purge
+          it (root; mmdebstrap is installed with apt where it is missing)
 END
 }
 
@@ -26,6 +26,24 @@ for argument in "$@"; do
         *) usage >&2; exit 2 ;;
     esac
 done
+
+package=$target/debian/stereod_$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)_$architecture.deb
+if [[ $try == yes ]]; then
+    [[ -e $package ]] || { echo "package: there is no $package; scripts/package.sh builds it" >&2; exit 1; }
+    command -v mmdebstrap >/dev/null || apt-get install -y mmdebstrap
+    root=$(mktemp -d)
+    trap 'rm -rf "$root"' EXIT
+    sources=(/etc/apt/sources.list.d/debian.sources)
+    if [[ ! -e ${sources[0]} ]]; then sources=(/etc/apt/sources.list); fi
+    # The hook's shell expands its own $1. The package is installed as on a user's machine: by apt, with what it recommends.
+    # shellcheck disable=SC2016
+    mmdebstrap --quiet --variant=apt --architectures="$architecture" --include=ca-certificates \
+        --customize-hook="copy-in scripts/package_try.sh /opt" \
+        --customize-hook="upload $package /opt/stereod.deb" \
+        --customize-hook='chroot "$1" bash /opt/package_try.sh' \
+        bookworm "$root/bookworm" "${sources[@]}"
+    exit
+fi
 
 scripts/setup.sh
 PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
@@ -62,7 +80,6 @@ stereod=("${emulator[@]}" "$built/stereod")
 "$(scripts/python.sh json)" scripts/licences.py --features ros2 >"$made/licences.txt"
 rm -f "$target"/debian/stereod{,-dbgsym}_*_"$architecture".*deb
 "${deb[@]}"
-package=$(echo "$target"/debian/stereod_*_"$architecture".deb)
 # cargo-deb only warns where it does not find the libraries' packages; and a program that took what is private in
 # the C library would be bound to its one version.
 depends=$(dpkg-deb --field "$package" Depends)
@@ -70,17 +87,3 @@ if [[ $depends != *libc6* || $depends == *'libc6 (<<'* ]]; then
     echo "package: the dependencies of $package are wrong: $depends" >&2
     exit 1
 fi
-if [[ $try == no ]]; then exit; fi
-
-command -v mmdebstrap >/dev/null || apt-get install -y mmdebstrap
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-sources=(/etc/apt/sources.list.d/debian.sources)
-if [[ ! -e ${sources[0]} ]]; then sources=(/etc/apt/sources.list); fi
-# The hook's shell expands its own $1. The package is installed as on a user's machine: by apt, with what it recommends.
-# shellcheck disable=SC2016
-mmdebstrap --quiet --variant=apt --architectures="$architecture" --include=ca-certificates \
-    --customize-hook="copy-in scripts/package_try.sh /opt" \
-    --customize-hook="upload $package /opt/stereod.deb" \
-    --customize-hook='chroot "$1" bash /opt/package_try.sh' \
-    bookworm "$root/bookworm" "${sources[@]}"

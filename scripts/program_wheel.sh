@@ -12,7 +12,7 @@ Builds target/wheels/stereod_program-*.whl for this machine's processor in a Deb
 kept in target/program-wheel; remove that folder to build them anew. Needs Debian and root; mmdebstrap is installed
 with apt where it is missing.
 
-  --try   then install the wheel that is there in bare Debians (default: bullseye bookworm trixie) and use it
+  --try   instead install the wheel that is there in bare Debians (default: bullseye bookworm trixie) and use it
 END
 }
 
@@ -45,6 +45,7 @@ of_suite() { # SUITE
 
 if [[ $try == yes ]]; then
     wheel=$(echo "$wheels"/stereod_program-*_"$(uname -m)".whl)
+    [[ -e $wheel ]] || fail "there is no $wheel; scripts/program_wheel.sh builds it"
     if [[ $# -eq 0 ]]; then set -- bullseye bookworm trixie; fi
     for suite in "$@"; do
         of_suite "$suite"

@@ -11,7 +11,7 @@ Builds target/wheels/stereod_program-*-win_amd64.whl, the program without window
 installs GStreamer's packages on PyPI with it. Needs what a build for this machine needs; MinGW is installed with apt
 where it is missing. All that is made on the way is kept in target/windows-wheel.
 
-  --try [PROGRAM]  then install the wheel that is there with pip for Windows and use it, under Wine (Debian's wine64
+  --try [PROGRAM]  instead install the wheel that is there with pip for Windows and use it, under Wine (Debian's wine64
                    and curl); its maps must be those of PROGRAM, a stereod for this machine
 END
 }

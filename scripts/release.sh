@@ -133,6 +133,7 @@ check() {
         lintian --fail-on error,warning "$out"/*.deb
     fi
     if compgen -G "$out/*.whl" >/dev/null; then
+        [[ -x $made/python-tools/bin/pip ]] || "$(scripts/python.sh venv ensurepip)" -m venv "$made/python-tools"
         "$made/python-tools/bin/pip" install --quiet --disable-pip-version-check twine
         "$made/python-tools/bin/twine" check --strict "$out"/*.whl
         # The most that PyPI takes.
