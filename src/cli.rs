@@ -257,6 +257,11 @@ impl RunArgs {
 
 /// Arguments of `match`.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args(|arg| match arg.get_id().as_str() {
+    "align" => arg.requires("aligned"),
+    "axes" | "outliers" | "voxel" => arg.requires("cloud"),
+    _ => arg,
+}))]
 #[command(mut_arg("left", |left| left.help(STILL).requires("right")))]
 #[command(mut_arg("right", |right| {
     right.help("Right picture, of the same size").required_unless_present_any(["side_by_side", "top_bottom"])
@@ -278,6 +283,7 @@ pub struct MatchArgs {
 
     /// Colours of that image
     #[arg(long, alias = "color-map", value_name = "MAP", value_parser = parser("colour", "map"))]
+    #[arg(requires = "colour")]
     pub colour_map: Option<Value>,
 
     /// Confidence of each pixel as well, as a grey image: 1 to 255, and 0 where the disparity is unknown
@@ -587,6 +593,23 @@ mod tests {
         assert!(run("--demo --headless --window").is_err());
         assert!(run("--demo --calibration rig.toml --focal 435.2").is_err());
         assert!(run("--demo --alpha 0.5").is_err());
+    }
+
+    #[test]
+    fn flags_without_the_output_that_they_are_about_are_refused() {
+        for (line, missing) in [
+            ("match l.png r.png -o o.png --colour-map grey", "--colour <OUT.png>"),
+            ("match l.png r.png -o o.png --voxel 0.1", "--cloud <OUT.ply>"),
+            ("match l.png r.png -o o.png --align a.toml", "--aligned <OUT>"),
+            ("batch list.txt --out o --shard-base 0", "--shard <I/N"),
+        ] {
+            let told = Cli::try_parse_from(format!("stereod {line}").split(' ')).unwrap_err();
+            assert!(told.to_string().contains(missing), "{told}");
+        }
+        Cli::try_parse_from(
+            "stereod match l.png r.png -o o.png --cloud c.ply --voxel 1".split(' '),
+        )
+        .unwrap();
     }
 
     #[test]

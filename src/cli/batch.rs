@@ -108,7 +108,7 @@ pub struct BatchArgs {
 
     /// Number of the first shard [default: 1; with `auto` that of the array]
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u64).range(0..=1))]
-    #[arg(help_heading = "Shards")]
+    #[arg(help_heading = "Shards", requires = "shard")]
     pub shard_base: Option<u64>,
 
     /// Cut inputs into pieces of about N pairs; 0: whole inputs

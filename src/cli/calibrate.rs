@@ -145,7 +145,7 @@ pub struct CalibrateArgs {
 
     /// The paper
     #[arg(long, value_name = "PAGE", default_value = "auto", help_heading = "Printing")]
-    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom"])]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom", "recording"])]
     #[arg(value_parser = named(PAPERS))]
     pub page: Paper,
 
@@ -219,6 +219,7 @@ mod tests {
             "--print-board --json a",
             "--print-board --force",
             "--page a4 --left a --right b",
+            "--page a4 drive.mcap",
             "--left a --right b --headless --window",
             "--left a --right b --max-pairs 2",
             "--board cheese:9x6",

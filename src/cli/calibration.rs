@@ -10,7 +10,6 @@ use super::source::{PartArgs, TopicArgs};
 use crate::settings::Size;
 use stereod_calibration::format::{Format, KittiCameras};
 use stereod_core::settings::row::{CALIBRATION, ENGINE, MATCHING, RECTIFIED};
-use stereod_io::source::spec::SourceSpec;
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -126,11 +125,6 @@ pub struct RefineArgs {
 }
 
 impl RefineArgs {
-    /// The input; `None` if none is named, which the command line does not allow.
-    pub fn spec(&self) -> Option<SourceSpec> {
-        self.pair.spec_or_recording(&self.topics)
-    }
-
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);
@@ -180,11 +174,6 @@ pub struct MountArgs {
 }
 
 impl MountArgs {
-    /// The input; `None` if none is named, which the command line does not allow.
-    pub fn spec(&self) -> Option<SourceSpec> {
-        self.pair.spec_or_recording(&self.topics)
-    }
-
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);

@@ -9,7 +9,6 @@ use super::PairArgs;
 use super::flags::{Common, FlagLayer, SettingFlags, parser};
 use super::source::{PartArgs, TopicArgs};
 use stereod_core::settings::row::CALIBRATION;
-use stereod_io::source::spec::SourceSpec;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -66,11 +65,6 @@ pub struct RectifyArgs {
 }
 
 impl RectifyArgs {
-    /// The input; `None` if none is named, which the command line does not allow.
-    pub fn spec(&self) -> Option<SourceSpec> {
-        self.pair.spec_or_recording(&self.topics)
-    }
-
     pub fn flags(&self) -> FlagLayer {
         let mut layer = FlagLayer::default();
         self.pair.lay(&mut layer);

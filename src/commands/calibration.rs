@@ -17,6 +17,7 @@ use stereod_calibration::CalibrationError;
 use stereod_calibration::format::{self, Format, Loaded, ReadOptions, Report};
 use stereod_calibration::summary::{CameraSummary, DepthRange, RectifiedSummary, Summary};
 use stereod_core::files;
+use stereod_io::text::rounded;
 
 pub fn run(args: CalibrationArgs) -> Result<(), Error> {
     match args.command {
@@ -171,11 +172,12 @@ fn as_text(files: &str, loaded: &Loaded, summary: &Summary) -> String {
         ),
     );
     let turned = &summary.turned;
+    let [roll, pitch, yaw] =
+        [turned.roll_deg, turned.pitch_deg, turned.yaw_deg].map(|angle| rounded(angle, 3));
     line(
         "rotation",
         format!(
-            "roll {:+.3}, pitch {:+.3}, yaw {:+.3} degrees (the right camera: clockwise, up, right)",
-            turned.roll_deg, turned.pitch_deg, turned.yaw_deg
+            "roll {roll:+.3}, pitch {pitch:+.3}, yaw {yaw:+.3} degrees (the right camera: clockwise, up, right)"
         ),
     );
     line("rectified", rectified_text(summary.rectified.as_ref()));

@@ -16,6 +16,7 @@ use crate::telemetry::logs;
 use measure::{Bench, Failure};
 use outputs::{Outputs, Prepared};
 use stereod_core::matching::Cost;
+use stereod_core::settings::Origin;
 use stereod_evaluate::compare::{Comparison, Variant};
 use stereod_evaluate::find::{self, Found, Searched};
 use stereod_evaluate::noise::Noise;
@@ -72,11 +73,11 @@ pub fn run(args: EvaluateArgs) -> Result<(), Error> {
             variants
         }
     };
-    for Chosen { loaded, .. } in &variants {
-        check(&args, loaded)?;
-    }
     let outputs = Outputs::of(&args)?;
     let datasets = search(&args.datasets, args.submission.is_none())?;
+    for Chosen { loaded, .. } in &variants {
+        check(&args, loaded, &datasets)?;
+    }
     let outputs = outputs.prepare(&variants[0].loaded, &datasets)?;
     let count: usize = datasets.iter().map(|searched| searched.pairs.len()).sum();
     let bar = progress_bar(
@@ -133,8 +134,8 @@ fn check_noise(args: &EvaluateArgs, noises: &[f64], seeds: &[u64]) -> Result<(),
     Ok(())
 }
 
-/// Checks that settings and flags go together.
-fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
+/// Checks that settings, flags and pairs go together.
+fn check(args: &EvaluateArgs, loaded: &Loaded, datasets: &[Searched]) -> Result<(), Error> {
     if args.even.is_some() && !loaded.settings.calibration.file.is_empty() {
         return Err(Error::usage(
             "--even paints regions into rectified pictures; leave out --calibration",
@@ -142,6 +143,16 @@ fn check(args: &EvaluateArgs, loaded: &Loaded) -> Result<(), Error> {
     }
     if args.learn.is_some() && matches!(loaded.params.cost, Cost::MutualInformation { .. }) {
         return Err(Error::usage("--learn cannot learn from --cost mi; choose another cost"));
+    }
+    let min = i64::from(loaded.params.range.min);
+    let is_below = |count| i64::try_from(count).is_ok_and(|count| count <= min);
+    let mut items = datasets.iter().flat_map(|searched| &searched.pairs).map(|(_, item)| item);
+    if *loaded.origin("matching", "disparities") == Origin::Default
+        && items.all(|item| item.as_ref().is_ok_and(|item| item.disparities.is_some_and(is_below)))
+    {
+        return Err(Error::usage(format!(
+            "the candidates of all pairs, from 0 on, are below --min-disparity {min}; give --disparities as well"
+        )));
     }
     Ok(())
 }

@@ -35,7 +35,8 @@ const CAMERAS: &str = "rectified.toml";
 pub fn run(args: RectifyArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
+    let spec = args.pair.spec_or_recording(&args.topics);
+    let spec = spec.ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
     if !cameras.have_calibration() {
         return Err(Error::usage(

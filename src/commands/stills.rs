@@ -42,7 +42,6 @@ impl Stills {
             _ => return Err(Error::usage("the source is no picture")),
         };
         let Source { swap, half, tone, orient, .. } = *settings;
-        spec.check_half(half).map_err(Error::Usage)?;
         Ok(Self { files, packing, swap, half, tone, orient })
     }
 

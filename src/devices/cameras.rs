@@ -8,8 +8,12 @@ use stereod_io::camera::{CameraControl, ControlKind};
 use stereod_io::source::gst::FoundCamera;
 use stereod_io::source::v4l2::{Camera, Mode, code_text};
 
-const NONE: &str = "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand \
-                    it through (--device /dev/video0, and /dev/v4l, /run/udev for its stable name)";
+const NONE: &str = if cfg!(windows) {
+    "No cameras. GStreamer's source may open one that is not listed: --left 'mfvideosrc device-index=0'"
+} else {
+    "No cameras. Plug one in (lsusb shows what the system sees); in a container, hand it through (--device \
+     /dev/video0, and /dev/v4l, /run/udev for its stable name)"
+};
 
 /// Formats them for people: those of V4L2, and others.
 pub fn as_text(cameras: &[Camera], others: &[FoundCamera], with_controls: bool) -> String {

@@ -1,4 +1,4 @@
-//! Sanitises text from outside, such as file names and messages of libraries.
+//! Text of messages: sanitised names and messages from outside, and rounded numbers.
 
 use std::borrow::Cow;
 
@@ -31,9 +31,23 @@ pub fn as_a_list(text: &str) -> String {
     points.join("\n  - ")
 }
 
+/// Rounds to a number of digits after the point. Zero has no sign, so that nothing is written as -0.00.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    (value * 10f64.powi(digits)).round() / 10f64.powi(digits) + 0.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_has_no_sign() {
+        for (value, shown) in [(-0.004, "0.00"), (-0.0, "0.00"), (-0.006, "-0.01"), (1.239, "1.24")]
+        {
+            assert_eq!(format!("{:.2}", rounded(value, 2)), shown);
+        }
+        assert_eq!(format!("{:+.1} {}", rounded(-0.04, 1), rounded(-0.4, 0)), "+0.0 0");
+    }
 
     #[test]
     fn nothing_begins_another_line_or_commands_a_terminal() {

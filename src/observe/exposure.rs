@@ -12,6 +12,7 @@ use stereod_core::frame::{Image, Matched};
 use stereod_core::matching::saturation::is_saturated;
 use stereod_core::matching::texture::noise_sigma;
 use stereod_core::thread::locked;
+use stereod_io::text::rounded;
 
 /// Time between two measured pairs.
 const STEP: Duration = Duration::from_secs(1);
@@ -45,11 +46,10 @@ impl EyeExposure {
         let of_row =
             |y| (0..image.width()).filter(move |&x| is_saturated(image, x, y, white)).count();
         let saturated: usize = (0..image.height()).map(of_row).sum();
-        let thousandths = |value: f64| (value * 1000.0).round() / 1000.0;
         Self {
-            noise: thousandths(noise_sigma(image)),
-            brightness: thousandths(sum as f64 / count),
-            saturated: thousandths(saturated as f64 / count),
+            noise: rounded(noise_sigma(image), 3),
+            brightness: rounded(sum as f64 / count, 3),
+            saturated: rounded(saturated as f64 / count, 3),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::told::{Check, Warnings};
 use stereod_core::frame::Matched;
 use stereod_core::thread::locked;
 use stereod_io::source::pairing::synchronisation::offset::{Rows, find};
+use stereod_io::text::rounded;
 
 /// Times after the first pair at which the moments are compared.
 const DUE: [Duration; 3] =
@@ -59,8 +60,7 @@ impl MomentObserver {
         let late_ms = shift.pictures as f64 * period * 1e3;
         *locked(&self.shared) = Some(late_ms);
         let cure = match self.offset_ms {
-            // Adding 0 makes -0 positive.
-            Some(offset) => format!("give `--offset {:.0}`", (offset - late_ms).round() + 0.0),
+            Some(offset) => format!("give `--offset {}`", rounded(offset - late_ms, 0)),
             None => "give `--offset MS`".to_owned(),
         };
         let text = format!(

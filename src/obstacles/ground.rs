@@ -17,6 +17,7 @@ mod tracker;
 
 pub use tracker::{NoHeight, State, Tracked, Tracker, Tracking};
 
+use crate::lines::rounded;
 use fit::{Fit, Plane, Point, candidates, sample};
 use stereod_core::frame::{Matched, StereoGeometry};
 use stereod_core::obstacles::Mount;
@@ -328,7 +329,8 @@ impl<'a> Search<'a> {
             if tilt_deg > WALL_DEG {
                 return Err(NoGround::Wall { distance_m: height_m });
             }
-            let [roll_deg, pitch_deg, _] = mounted(self.start, down, height_m).attitude_deg;
+            let attitude_deg = mounted(self.start, down, height_m).attitude_deg;
+            let [roll_deg, pitch_deg, _] = attitude_deg.map(|angle| rounded(angle, 1));
             return Err(NoGround::Tilted { roll_deg, pitch_deg, limit_deg });
         }
         if !(limits_m[0]..=limits_m[1]).contains(&height_m) {

@@ -71,7 +71,8 @@ fn of_thing(thing: &Thing) -> Value {
     })
 }
 
-fn rounded(value: f64, digits: i32) -> f64 {
+/// Rounds to a number of digits after the point. Zero has no sign.
+pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
-    (value * scale).round() / scale
+    (value * scale).round() / scale + 0.0
 }

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 
 use ::mavlink::dialects::ardupilotmega::TIMESYNC_DATA;
 use ::mavlink::{MAVLinkV2MessageRaw, MavHeader, MessageData};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
 use stereod_core::obstacles::{Obstacles, Scan};
-use tracing::{info, warn};
+use stereod_core::thread;
+use tracing::{Span, error, info, warn};
 
 pub use self::around::{ELEMENT_DEG, ELEMENTS, Limits, Reading, around_vehicle, is_usable, limits};
 use self::clock::Clock;
@@ -96,6 +97,8 @@ pub struct Link {
 #[derive(Debug)]
 struct Latest {
     rig: usize,
+    /// Span of the rig's log lines.
+    span: Span,
     obstacles: Arc<Obstacles>,
     /// Unix time.
     captured: Duration,
@@ -121,17 +124,16 @@ impl Link {
         let line = Line::open(&settings.address, 0, &hear)?;
         let worker = Worker::new(settings, line, hear, losses.clone());
         let queue = oldest.clone();
-        let thread = std::thread::Builder::new()
-            .name("mavlink-out".into())
-            .spawn(move || worker.run(&queue, &heard))
-            .context("MAVLink: no thread to send")?;
+        let work = move || worker.run(&queue, &heard);
+        let thread = thread::spawn("mavlink-out", work, |broken| error!("{broken}"))?;
         Ok(Self { scans: Some(scans), oldest, losses, thread: Some(thread) })
     }
 
     /// Hands on what a rig sees, captured at a Unix time. Never waits: while the line is blocked, the oldest is lost.
     pub fn send(&self, rig: usize, obstacles: Arc<Obstacles>, captured: Duration) {
         let Some(scans) = &self.scans else { return };
-        let mut scan = Latest { rig, obstacles, captured, arrived: Instant::now(), is_sent: false };
+        let (span, arrived) = (Span::current(), Instant::now());
+        let mut scan = Latest { rig, span, obstacles, captured, arrived, is_sent: false };
         while let Err(TrySendError::Full(back)) = scans.try_send(scan) {
             scan = back;
             if self.oldest.try_recv().is_ok() {
@@ -227,13 +229,14 @@ impl Worker {
     }
 
     fn take(&mut self, scan: Latest) {
+        self.troubles.rigs.entry(scan.rig).or_insert_with(|| scan.span.clone());
         if is_usable(&scan.obstacles) {
             self.rigs.insert(scan.rig, scan);
         } else {
             self.troubles.lose(1);
             let Scan { bin_deg, near_m, far_m, .. } = &scan.obstacles.scan;
             let reason = format!("bins of {bin_deg} degrees, {near_m} to {far_m} m");
-            self.troubles.meet(Trouble::Unusable, &reason);
+            self.troubles.meet_of(scan.rig, Trouble::Unusable, &reason);
         }
     }
 
@@ -419,7 +422,7 @@ fn in_words(readings: &[Reading; ELEMENTS], limits: Limits) -> String {
     )
 }
 
-/// Kinds of trouble, each of which is told once until it is over.
+/// Kinds of trouble, each of which is told each rig once until it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Blocked,
@@ -458,41 +461,54 @@ impl Trouble {
 
 struct Troubles {
     address: Address,
-    /// When each kind of trouble was last met, while it lasts.
-    met: Vec<(Trouble, Instant)>,
+    /// Rigs that have sent scans, with the spans of their log lines.
+    rigs: BTreeMap<usize, Span>,
+    /// When each kind of trouble of a rig was last met, while it lasts.
+    met: Vec<(Trouble, usize, Instant)>,
     losses: Arc<AtomicU64>,
 }
 
 impl Troubles {
     fn new(address: Address, losses: Arc<AtomicU64>) -> Self {
-        Self { address, met: Vec::new(), losses }
+        Self { address, rigs: BTreeMap::new(), met: Vec::new(), losses }
     }
 
     fn lose(&self, scans: usize) {
         self.losses.fetch_add(scans as u64, Ordering::Relaxed);
     }
 
-    /// Notes trouble, and warns of it if it is new.
+    /// Notes trouble of all rigs.
     fn meet(&mut self, trouble: Trouble, reason: &str) {
+        let rigs: Vec<_> = self.rigs.keys().copied().collect();
+        rigs.into_iter().for_each(|rig| self.meet_of(rig, trouble, reason));
+    }
+
+    /// Notes trouble of a rig, and warns of it if it is new.
+    fn meet_of(&mut self, rig: usize, trouble: Trouble, reason: &str) {
         let now = Instant::now();
-        if let Some((_, last)) = self.met.iter_mut().find(|(met, _)| *met == trouble) {
+        let mut met = self.met.iter_mut();
+        if let Some((.., last)) = met.find(|(met, of, _)| (*met, *of) == (trouble, rig)) {
             *last = now;
             return;
         }
-        self.met.push((trouble, now));
-        let [what, cure, _] = trouble.words();
-        warn!("MAVLink to {}: {what} ({reason}): {cure}; obstacles are lost", self.address);
+        self.met.push((trouble, rig, now));
+        let ([what, cure, _], address) = (trouble.words(), &self.address);
+        self.rigs[&rig].in_scope(|| {
+            warn!("MAVLink to {address}: {what} ({reason}): {cure}; obstacles are lost");
+        });
     }
 
     /// Tells of trouble that was not met for a while that it is over.
     fn end(&mut self, now: Instant) {
         let losses = self.losses.load(Ordering::Relaxed);
         let address = &self.address;
-        self.met.retain(|(trouble, last)| {
+        self.met.retain(|(trouble, rig, last)| {
             let lasts = now.saturating_duration_since(*last) < QUIET;
             if !lasts {
                 let [_, _, over] = trouble.words();
-                info!("MAVLink to {address}: {over}; {losses} scans were lost so far");
+                self.rigs[rig].in_scope(|| {
+                    info!("MAVLink to {address}: {over}; {losses} scans were lost so far");
+                });
             }
             lasts
         });

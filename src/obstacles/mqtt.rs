@@ -31,6 +31,7 @@ use self::connection::{Connection, Outbox};
 use self::frigate::Tracked;
 use self::topics::Topics;
 use crate::boxes::DetectorBox;
+use crate::lines::rounded;
 
 pub use self::frigate::Frigate;
 
@@ -128,7 +129,7 @@ impl Broker {
 
     /// Tells a pair's zones and nearest obstacle. `time` is the pair's capture since the Unix epoch. It never waits.
     pub fn show(&self, obstacles: &Obstacles, time: Duration) {
-        let stamp = (time.as_secs_f64() * 1e6).round() / 1e6;
+        let stamp = rounded(time.as_secs_f64(), 6);
         let now = Instant::now();
         let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
         for zone in &obstacles.zones {
@@ -216,9 +217,9 @@ impl ZoneState {
             (nearest.map(|found| found.distance_m), nearest.map(|found| found.nearest_m));
         Self {
             occupied: *occupied,
-            distance_m: distance_m.map(thousandths),
-            nearest_m: nearest_m.map(thousandths),
-            known: thousandths(*known),
+            distance_m: distance_m.map(|metres| rounded(metres, 3)),
+            nearest_m: nearest_m.map(|metres| rounded(metres, 3)),
+            known: rounded(*known, 3),
             stamp,
         }
     }
@@ -236,17 +237,12 @@ impl NearestState {
     fn new(scan: &Scan, stamp: f64) -> Self {
         let found = scan.nearest();
         Self {
-            distance_m: found.map(|(_, nearest)| thousandths(nearest.distance_m)),
-            direction_deg: found.map(|(direction, _)| thousandths(direction)),
-            height_m: found.map(|(_, nearest)| thousandths(nearest.position_m[2])),
+            distance_m: found.map(|(_, nearest)| rounded(nearest.distance_m, 3)),
+            direction_deg: found.map(|(direction, _)| rounded(direction, 3)),
+            height_m: found.map(|(_, nearest)| rounded(nearest.position_m[2], 3)),
             stamp,
         }
     }
-}
-
-/// Rounds to a millimetre, as further digits are noise that only lengthens messages.
-fn thousandths(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 #[cfg(test)]

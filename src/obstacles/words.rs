@@ -2,6 +2,8 @@
 
 use stereod_core::obstacles::{Bin, Nearest, Obstacles, Scan, Zone};
 
+use crate::lines::rounded;
+
 /// Returns such as "nearest 3.2 m, 12 degrees to the right, 0.4 m up; 40 of 72 directions clear, unknown: left of 38
 /// degrees left".
 pub fn in_words(obstacles: &Obstacles) -> String {
@@ -9,8 +11,7 @@ pub fn in_words(obstacles: &Obstacles) -> String {
     let nearest = scan.nearest().map_or_else(
         || format!("nothing found within {:.1} m", scan.far_m),
         |(direction, Nearest { distance_m, position_m, .. })| {
-            // Zero has no sign.
-            let up_m = (10.0 * position_m[2]).round() / 10.0 + 0.0;
+            let up_m = rounded(position_m[2], 1);
             format!("nearest {distance_m:.2} m, {}, {up_m:.1} m up", toward(direction))
         },
     );

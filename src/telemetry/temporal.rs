@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use stereod_core::frame::TemporalReport;
+use stereod_io::text::rounded;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TemporalAccount {
@@ -60,8 +61,7 @@ impl TemporalAccount {
     /// Returns the figures; `None` if no pair went through the stage.
     pub fn summary(&self) -> Option<TemporalSummary> {
         let mean = |sum: f64, count: u64| (count > 0).then(|| sum / count as f64);
-        let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
-        let root = |sum, count| mean(sum, count).map(|mean| rounded(mean.sqrt()));
+        let root = |sum, count| mean(sum, count).map(|mean| rounded(mean.sqrt(), 3));
         Some(TemporalSummary {
             pairs: self.pairs,
             registered: self.registered,
@@ -69,7 +69,7 @@ impl TemporalAccount {
             newest_shift_px: self.newest,
             noise: root(self.variances[0], self.predicted),
             noise_left: root(self.variances[1], self.predicted),
-            moving: rounded(100.0 * mean(self.moving, self.pairs)?),
+            moving: rounded(100.0 * mean(self.moving, self.pairs)?, 3),
         })
     }
 }

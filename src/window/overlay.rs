@@ -20,6 +20,7 @@ use super::wipe::Wipe;
 use crate::status::{Banner, RunStatus};
 use stereod_core::frame::{SUBPIXEL, StereoGeometry, TemporalReport};
 use stereod_io::sink::colour::{ColourMap, legend_label};
+use stereod_io::text::rounded;
 
 /// State of the buttons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,7 +223,9 @@ fn in_time(report: &TemporalReport) -> String {
         None => "noise -".into(),
     };
     let shift = match report.shift {
-        Some([x, y]) => format!("shift {x:+.2} {y:+.2} px"),
+        Some([x, y]) => {
+            format!("shift {:+.2} {:+.2} px", rounded(x.into(), 2), rounded(y.into(), 2))
+        }
         None => "shift -".into(),
     };
     let (of, moving) = (report.remembered, 100.0 * report.moving);

@@ -177,6 +177,10 @@ fn wrong_usage_is_refused() {
             "`auto`, `off`, or rows, columns and overlap in pixels such as `4x1,64`",
         ),
         (&["match", "l.png", "r.png", "-o", "o.png", "--tiles", "0x1,8"], "1 to 1024 of each"),
+        (&["run", "--demo", "--preview-view", "left"], "give --preview as well"),
+        (&["run", "--demo", "--clouds-format", "pcd"], "give --clouds as well"),
+        (&["run", "--demo", "--half"], "`--half` is for two videos"),
+        (&["run", "--left", "ros2:/x", "--right", "b.mp4"], "both views must come from the graph"),
         (&["match", "l.png", "r.png"], "--output"),
         (&["bench", "--size", "640"], "640x480"),
         (&["bench", "--engine", "cpu", "--multiprocessors", "4"], "is for GPUs"),
@@ -186,6 +190,19 @@ fn wrong_usage_is_refused() {
     ] {
         let message = refuses(&mut stereod(arguments));
         assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[cfg(feature = "ros2")]
+#[test]
+fn a_wrong_variable_of_ros_is_told_before_anything_is_opened() {
+    let published = ["run", "--left", "a.mp4", "--right", "b.mp4", "--headless", "--ros2", "/x"];
+    for arguments in [&published[..], &["run", "ros2:/x", "--headless"]] {
+        for domain in ["abc", "999"] {
+            let message = refuses(stereod(arguments).env("ROS_DOMAIN_ID", domain));
+            let words = format!("ROS_DOMAIN_ID is `{domain}`; give a number from 0 to 232");
+            assert!(message.contains(&words), "{message}");
+        }
     }
 }
 

@@ -100,7 +100,7 @@ fn an_implausible_description_is_refused() {
     }
     fs::write(data.at("wall/item.json"), &item).unwrap();
     let (status, _, stderr) = data.evaluate(&["wall", "--min-disparity", "20"]);
-    assert_eq!(status, 1, "{stderr}");
+    assert_eq!(status, 2, "{stderr}");
     assert!(stderr.contains("--min-disparity 20"), "{stderr}");
 }
 

@@ -107,39 +107,31 @@ class BoundingBox2D(IdlStruct, typename="vision_msgs::msg::dds_::BoundingBox2D_"
 
 
 @dataclass
-class Detection2D(IdlStruct, typename="vision_msgs::msg::dds_::Detection2D_"):
-    header: Header
-    results: sequence[ObjectHypothesisWithPose]
-    bbox: BoundingBox2D
-    id: str
-
-
-@dataclass
-class Detection2DArray(IdlStruct, typename="vision_msgs::msg::dds_::Detection2DArray_"):
-    header: Header
-    detections: sequence[Detection2D]
-
-
-@dataclass
 class BoundingBox3D(IdlStruct, typename="vision_msgs::msg::dds_::BoundingBox3D_"):
     center: Pose
     size: Vector3
 
 
-@dataclass
-class Detection3D(IdlStruct, typename="vision_msgs::msg::dds_::Detection3D_"):
-    header: Header
-    results: sequence[ObjectHypothesisWithPose]
-    bbox: BoundingBox3D
-    id: str
+def detections(kind, box):
+    """The type of a detection with such a box, and that of a message with several."""
+
+    @dataclass
+    class Detection(IdlStruct, typename=f"vision_msgs::msg::dds_::{kind}_"):
+        header: Header
+        results: sequence[ObjectHypothesisWithPose]
+        bbox: box
+        id: str
+
+    @dataclass
+    class Array(IdlStruct, typename=f"vision_msgs::msg::dds_::{kind}Array_"):
+        header: Header
+        detections: sequence[Detection]
+
+    return Detection, Array
 
 
-@dataclass
-class Detection3DArray(IdlStruct, typename="vision_msgs::msg::dds_::Detection3DArray_"):
-    header: Header
-    detections: sequence[Detection3D]
-
-
+Detection2D, Detection2DArray = detections("Detection2D", BoundingBox2D)
+Detection3D, Detection3DArray = detections("Detection3D", BoundingBox3D)
 participant = DomainParticipant(int(os.environ["ROS_DOMAIN_ID"]))
 RELIABLE = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(10))
 LATCHED = Qos(Policy.Reliability.Reliable(0), Policy.Durability.TransientLocal, Policy.History.KeepLast(10))

@@ -233,6 +233,7 @@ impl Views {
             }
             _ => bail!("an input has one or two files"),
         };
+        spec.check(false)?;
         Ok(Input { name, source: self.texts.join("\t"), spec, arguments })
     }
 }

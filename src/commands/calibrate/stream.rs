@@ -29,7 +29,7 @@ pub(super) fn calibrate(
     board: Board,
     spec: &SourceSpec,
 ) -> Result<Outcome, Error> {
-    spec.check_recording().map_err(Error::Usage)?;
+    spec.check(loaded.settings.source.half).map_err(Error::Usage)?;
     refuse_inputs(args, loaded, spec.local_files())?;
     let control = Control::default();
     let wanted = match loaded.settings.window.mode {

@@ -21,6 +21,7 @@ use stereod_io::control::Control;
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
 use stereod_io::source::gst::Keep;
+use stereod_io::text::rounded;
 use stereod_obstacles::ground::{Ground, Limits, NoGround, View, find_ground};
 
 /// The pairs differ by more than this (degrees, degrees, metres) if the camera moves against the ground.
@@ -29,7 +30,8 @@ const STEADY: [f64; 3] = [1.0, 1.0, 0.1];
 pub(super) fn run(args: &MountArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?.with_confidence()?;
     let settings = &loaded.settings;
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
+    let spec = args.pair.spec_or_recording(&args.topics);
+    let spec = spec.ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
     let cameras = Cameras::read(settings, Some(&spec))?;
     cameras.required_by("`calibration mount`")?;
     let control = Control::default();
@@ -193,6 +195,7 @@ impl Summary {
         let named = [("roll", "degrees", 2), ("pitch", "degrees", 2), ("height", "m", 3)];
         for ((name, unit, digits), of) in named.into_iter().zip(self.estimates) {
             let Estimate { value, sd, spread } = of;
+            let value = rounded(value, digits as i32);
             let _ = write!(text, "# {name}: {value:.digits$} ± {sd:.digits$} {unit}");
             let between = if found > 1 {
                 format!("; pairs differ by {spread:.digits$} {unit}")
@@ -206,7 +209,8 @@ impl Summary {
                      tilts, ground = \"track\" follows.\n";
         }
         text += "# z_m counts from the ground. Yaw, x_m and y_m cannot be seen in it; they are those of the settings.\n";
-        let ([x, y, z], [roll, pitch, yaw]) = (self.mount.position_m, self.mount.attitude_deg);
+        let [x, y, z] = self.mount.position_m.map(|part| rounded(part, 3));
+        let [roll, pitch, yaw] = self.mount.attitude_deg.map(|angle| rounded(angle, 2));
         let _ = write!(
             text,
             "[mount]\nx_m = {x:.3}\ny_m = {y:.3}\nz_m = {z:.3}\nroll_deg = {roll:.2}\npitch_deg = {pitch:.2}\n\
@@ -296,7 +300,7 @@ mod tests {
         ] {
             seen.add(found);
         }
-        let start = Mount { position_m: [0.5, -0.1, 0.0], attitude_deg: [0.0, 0.0, 90.0] };
+        let start = Mount { position_m: [0.5, -0.1, 0.0], attitude_deg: [0.0, 0.0, -0.004] };
         let summary = seen.summary(&start).unwrap();
         let [roll, ..] = summary.estimates;
         // Deviations 0.1, 0.1, 0, 0.2 and 7.9 have the median 0.1.
@@ -312,10 +316,11 @@ mod tests {
             ("z_m", 1.21),
             ("roll_deg", 1.1),
             ("pitch_deg", 4.1),
-            ("yaw_deg", 90.0),
+            ("yaw_deg", 0.0),
         ] {
             assert_eq!(mount[key].as_float(), Some(due), "{key} in {text}");
         }
+        assert!(!text.contains("-0.00"), "{text}");
         assert_eq!(mount["axes"].as_str(), Some("flu"));
         for words in
             ["5 of 7 pairs", "None in 2: the largest plane stands upright, 2.00 m", "± 0.31"]

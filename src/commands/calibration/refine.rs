@@ -28,7 +28,8 @@ const SETTLED: f64 = 1e-4;
 pub(super) fn run(args: &RefineArgs) -> Result<(), Error> {
     let loaded = load(&args.common, args.flags())?;
     let settings = &loaded.settings;
-    let spec = args.spec().ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
+    let spec = args.pair.spec_or_recording(&args.topics);
+    let spec = spec.ok_or_else(|| Error::usage("give a picture or stream for each view"))?;
     if Format::of_name(&args.output)? != Format::Own {
         return Err(Error::usage(format!(
             "{}: a refined calibration is written as .toml; `stereod calibration convert` makes other \

@@ -13,10 +13,10 @@ use stereod_core::picture::png::encode_rgb;
 use stereod_evaluate::find::{Searched, name_of};
 use stereod_evaluate::item::Item;
 use stereod_evaluate::measured::{Compared, Measured};
+use stereod_evaluate::pictures;
 use stereod_evaluate::report::Report;
 use stereod_evaluate::submission::{self, Benchmark, Entry};
-use stereod_evaluate::table::Layout;
-use stereod_evaluate::{pictures, table};
+use stereod_evaluate::table::{Layout, forms};
 
 type Form = fn(&Report, &Layout) -> String;
 
@@ -47,9 +47,9 @@ impl<'a> Outputs<'a> {
     pub(super) fn of(args: &'a EvaluateArgs) -> Result<Self, Error> {
         let forms: [(_, _, Form); 4] = [
             ("--json", &args.json, |report, _| report.json()),
-            ("--markdown", &args.markdown, table::markdown),
-            ("--csv", &args.csv, table::csv),
-            ("--latex", &args.latex, table::latex),
+            ("--markdown", &args.markdown, forms::markdown),
+            ("--csv", &args.csv, forms::csv),
+            ("--latex", &args.latex, forms::latex),
         ];
         let reports = forms
             .into_iter()
@@ -57,7 +57,7 @@ impl<'a> Outputs<'a> {
         // A table of its own has other columns.
         let pairs = args.csv.as_deref().filter(|_| args.per_pair.is_some()).map(pairs_beside);
         let pairs =
-            pairs.transpose()?.map(|path| ("--csv", Cow::Owned(path), table::csv_of_pairs as Form));
+            pairs.transpose()?.map(|path| ("--csv", Cow::Owned(path), forms::csv_of_pairs as Form));
         let [errors, learn] = [&args.errors, &args.learn].map(|path| path.as_deref());
         let submission = args.submission.zip(args.output.as_deref());
         let outputs = Self { reports: reports.chain(pairs).collect(), errors, learn, submission };
@@ -167,7 +167,7 @@ impl Prepared<'_> {
             }
             is_printed |= **path == *STDOUT;
         }
-        if is_printed { Ok(()) } else { print(table::aligned(report, layout)) }
+        if is_printed { Ok(()) } else { print(forms::aligned(report, layout)) }
     }
 }
 

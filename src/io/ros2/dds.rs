@@ -58,12 +58,8 @@ pub fn choose(graph: Graph) {
     *locked(&CHOSEN) = graph;
 }
 
-/// Joins the graph, once.
-pub fn join() -> Result<Member> {
-    let mut member = locked(&MEMBER);
-    if let Some(member) = &*member {
-        return Ok(member.clone());
-    }
+/// Returns the domain and the networks of the graph that [`join`] joins. Fails if a variable of ROS has a wrong value.
+pub fn chosen() -> Result<(u8, Reach)> {
     let chosen = locked(&CHOSEN).clone();
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let domain = match (chosen.domain, variable("ROS_DOMAIN_ID")) {
@@ -79,7 +75,17 @@ pub fn join() -> Result<Member> {
             false => Reach::Subnet,
         },
     };
-    if variable("ROS_STATIC_PEERS").is_some() {
+    Ok((domain, reach))
+}
+
+/// Joins the graph, once.
+pub fn join() -> Result<Member> {
+    let mut member = locked(&MEMBER);
+    if let Some(member) = &*member {
+        return Ok(member.clone());
+    }
+    let (domain, reach) = chosen()?;
+    if std::env::var_os("ROS_STATIC_PEERS").is_some_and(|peers| !peers.is_empty()) {
         tracing::warn!(
             "ROS 2: ROS_STATIC_PEERS is not followed: set it on the other machines, with the address of \
              this one (docs/ros2.md)"

@@ -26,8 +26,9 @@ pub(super) fn cure(name: &str) -> Option<String> {
     }
     let number = CAMERAS.into_iter().find_map(|prefix| after(prefix).filter(is_number));
     if let Some(number) = number.or_else(|| Some(name).filter(is_number)) {
+        let device = if cfg!(windows) { "mfvideosrc device-index=" } else { "/dev/video" };
         return Some(format!(
-            "{shown}: no such file; a camera is given by its device, such as /dev/video{number} (`stereod devices` \
+            "{shown}: no such file; a camera is given by its device, such as {device}{number} (`stereod devices` \
              lists them)"
         ));
     }

@@ -27,7 +27,7 @@ pub fn open(
     demo: DemoOptions,
     streams: &GstOptions,
 ) -> anyhow::Result<Box<dyn Source>> {
-    spec.check_half(streams.half)?;
+    spec.check(streams.half)?;
     let source: Box<dyn Source> = match spec {
         SourceSpec::Demo => Box::new(DemoSource::new(demo)?.with_pool(streams.keep.pixels.clone())),
         SourceSpec::Recording { path, topics } => recording::replay(path, topics, streams)?,

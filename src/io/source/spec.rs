@@ -163,19 +163,21 @@ impl SourceSpec {
         matches!(self, Self::SideBySide(_) | Self::TopBottom(_))
     }
 
-    /// Fails if views are said to be squeezed to half their size, and are messages or the scene.
-    pub fn check_half(&self, half: bool) -> anyhow::Result<()> {
+    /// Fails if an input is of the wrong kind: one stream in place of a recording of both views, a recording or graph in
+    /// place of one view, or, with `half` (views squeezed to half their size), messages or the scene. For a graph, also
+    /// if a variable of ROS has a wrong value.
+    pub fn check(&self, half: bool) -> anyhow::Result<()> {
         anyhow::ensure!(
             !half || self.is_one_stream() || matches!(self, Self::Two { .. }),
             "`--half` is for two videos or images, or for two views in one picture: give it with --left and --right, \
              --side-by-side or --top-bottom, or leave it out"
         );
-        Ok(())
-    }
-
-    /// Fails if one video, image, camera or stream stands where a recording of both views is expected.
-    pub fn check_recording(&self) -> anyhow::Result<()> {
+        self.streams().try_for_each(StreamSpec::check_view)?;
         let Self::Recording { path, .. } = self else { return Ok(()) };
+        #[cfg(feature = "ros2")]
+        if is_graph(path) {
+            crate::ros2::dds::chosen()?;
+        }
         let is_stream = || match StreamSpec::parse(path) {
             StreamSpec::File(path) => is_video(&path) || pictures::is_picture(&path),
             _ => true,
@@ -265,24 +267,25 @@ impl StreamSpec {
         }
     }
 
-    /// Returns the reason why the name does not fit one view, if it is a recording or a graph, or a name that other
-    /// programs take.
-    pub fn misplaced(&self) -> Option<String> {
-        if let Self::File(path) = self {
-            let name = path.display();
-            if is_graph(path) {
-                return Some(format!(
-                    "{name} is a topic of a ROS 2 graph; both views must come from the graph: --left {GRAPH}TOPIC \
-                     --right {GRAPH}TOPIC"
-                ));
-            }
-            if is_recording(path) {
-                return Some(format!(
-                    "{name} is a recording, which has both views; give it by itself: stereod run {name} (a \
-                     topic that has both views side by side is named twice: --left-topic TOPIC --right-topic TOPIC)"
-                ));
-            }
-        }
+    /// Fails if it is a recording or a graph, which has both views.
+    fn check_view(&self) -> anyhow::Result<()> {
+        let Self::File(path) = self else { return Ok(()) };
+        let name = path.display();
+        anyhow::ensure!(
+            !is_graph(path),
+            "{name} is a topic of a ROS 2 graph; both views must come from the graph: --left {GRAPH}TOPIC \
+             --right {GRAPH}TOPIC"
+        );
+        anyhow::ensure!(
+            !is_recording(path),
+            "{name} is a recording, which has both views; give it by itself: stereod run {name} (a topic that has \
+             both views side by side is named twice: --left-topic TOPIC --right-topic TOPIC)"
+        );
+        Ok(())
+    }
+
+    /// Returns what is to be given instead, if it is a name that other programs take.
+    pub fn misnamed(&self) -> Option<String> {
         match self {
             Self::File(path) if !path.exists() => misnamed::cure(path.to_str()?),
             Self::Uri(uri) => misnamed::cure(uri),
@@ -476,7 +479,7 @@ mod tests {
         let streams =
             ["both.mp4", "l.png", "l%02d.png", "rtsp://h/1", "/dev/video0", "v4l2src ! x"];
         for stream in streams.into_iter().map(OsStr::new).chain([video.as_os_str()]) {
-            let error = SourceSpec::recording(stream, [None, None]).check_recording().unwrap_err();
+            let error = SourceSpec::recording(stream, [None, None]).check(false).unwrap_err();
             let cure = format!("--side-by-side '{}'", stream.display());
             assert!(error.to_string().contains(&cure), "{error}");
         }
@@ -484,9 +487,26 @@ mod tests {
         for other in
             ["a.mcap", "a.bag", "a.txt", "ros2:/a"].into_iter().map(OsStr::new).chain([folder])
         {
-            SourceSpec::recording(other, [None, None]).check_recording().unwrap();
+            SourceSpec::recording(other, [None, None]).check(false).unwrap();
         }
-        SourceSpec::two("a.mp4", "b.mp4").check_recording().unwrap();
+        SourceSpec::two("a.mp4", "b.mp4").check(true).unwrap();
+    }
+
+    #[test]
+    fn a_recording_or_graph_is_no_view() {
+        let folder = tempfile::tempdir().unwrap();
+        let bag = folder.path().join("a.bag").display().to_string();
+        std::fs::write(&bag, "#ROSBAG V2.0\n").unwrap();
+        let told = |spec: SourceSpec| spec.check(false).unwrap_err().to_string();
+        let of_graph = "both views must come from the graph";
+        assert!(told(SourceSpec::two("ros2:/x", "b.mp4")).contains(of_graph));
+        assert!(told(SourceSpec::two("a.mp4", "ros2:/x")).contains(of_graph));
+        assert!(told(SourceSpec::top_bottom("ros2:/x")).contains(of_graph));
+        assert!(told(SourceSpec::two("a.mp4", &bag)).contains(&format!("stereod run {bag}")));
+        for other in [SourceSpec::two("ros2:/x", "ros2:/y"), SourceSpec::side_by_side("a.mp4")] {
+            other.check(false).unwrap();
+        }
+        assert!(SourceSpec::Demo.check(true).unwrap_err().to_string().contains("--half"));
     }
 
     #[cfg(unix)]

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::recent::Recent;
 use super::{Limits, Measurement, Verdict};
+use stereod_io::text::rounded;
 
 /// Number of measurements in the median, which removes single wrong ones.
 const MEDIAN_OF: usize = 5;
@@ -104,16 +105,15 @@ pub struct Summary {
 impl State {
     pub fn summary(&self) -> Summary {
         let of = |digits: i32, figure: fn(&Measurement) -> f64| {
-            let unit = 10f64.powi(digits);
-            self.measurement.as_ref().map(|seen| (figure(seen) * unit).round() / unit)
+            self.measurement.as_ref().map(|seen| rounded(figure(seen), digits))
         };
         Summary {
             verdict: self.verdict.of_report(self.measurement.map(|seen| seen.row_error_px)),
             measurements: self.measured,
             row_error_px: of(3, |seen| seen.row_error_px),
-            largest_row_error_px: self.measurement.map(|_| (self.largest_px * 1e3).round() / 1e3),
-            wandered_px: self.wandered_px.map(|ends| ends.map(|end| (end * 1e3).round() / 1e3)),
-            refined_deg: self.refined_deg.map(|axes| axes.map(|angle| (angle * 1e4).round() / 1e4)),
+            largest_row_error_px: self.measurement.map(|_| rounded(self.largest_px, 3)),
+            wandered_px: self.wandered_px.map(|ends| ends.map(|end| rounded(end, 3))),
+            refined_deg: self.refined_deg.map(|axes| axes.map(|angle| rounded(angle, 4))),
             shift_px: of(3, |seen| seen.shift_px),
             roll_deg: of(4, |seen| seen.roll_deg),
             scale: of(5, |seen| seen.scale),
@@ -126,7 +126,8 @@ impl State {
     /// Returns a short line and whether it is an alarm; `None` before the first measurement.
     pub fn line(&self) -> Option<(String, bool)> {
         let seen = self.measurement?;
-        let mut line = format!("rows {:.1} px  roll {:.2} deg", seen.row_error_px, seen.roll_deg);
+        let (error, roll) = (seen.row_error_px, rounded(seen.roll_deg, 2));
+        let mut line = format!("rows {error:.1} px  roll {roll:.2} deg");
         let verdict = self.verdict.of_report(Some(seen.row_error_px));
         if verdict != Verdict::Good {
             line += &format!("  {verdict}");
@@ -141,12 +142,13 @@ impl fmt::Display for Summary {
         if let (Some(error), Some(roll), Some(scale)) =
             (self.row_error_px, self.roll_deg, self.scale)
         {
+            let roll = rounded(roll, 2);
             write!(f, ", rows differ by {error:.2} px (roll {roll:.2} deg, scale {scale:.4})")?;
         }
-        if let Some([low, high]) = self.wandered_px {
+        if let Some([low, high]) = self.wandered_px.map(|ends| ends.map(|end| rounded(end, 1))) {
             write!(f, ", and have wandered from {low:.1} to {high:.1} px")?;
         }
-        if let Some([x, y, z]) = self.refined_deg {
+        if let Some([x, y, z]) = self.refined_deg.map(|axes| axes.map(|angle| rounded(angle, 2))) {
             write!(f, "; the right camera was turned by {x:+.2}, {y:+.2}, {z:+.2} degrees")?;
         }
         Ok(())

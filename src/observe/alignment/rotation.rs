@@ -25,6 +25,7 @@ use super::model::{self, Sight, median};
 use super::{ENOUGH, Options, ROWS, STEEPEST, WIDE_ROWS, find_sights};
 use stereod_calibration::StereoCalibration;
 use stereod_core::frame::{Image, StereoGeometry};
+use stereod_io::text::rounded;
 
 /// Names of the terms of a [`Turn`].
 pub const NAMES: [&str; 4] = ["pitch", "yaw", "roll", "focal length"];
@@ -236,7 +237,7 @@ impl fmt::Display for Turn {
             match self.kept[i] {
                 Some(Kept::Undetermined) => write!(f, "not determined")?,
                 Some(Kept::WithinCalibration) => write!(f, "as calibrated (± {sd:.3})")?,
-                None => write!(f, "{:+.3} ± {sd:.3}", self.terms[i].to_degrees())?,
+                None => write!(f, "{:+.3} ± {sd:.3}", rounded(self.terms[i].to_degrees(), 3))?,
             }
         }
         write!(f, " degrees")

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Measurement;
+use stereod_io::text::rounded;
 
 /// Verdict on the alignment of the views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -251,7 +252,8 @@ impl Limits {
     }
 
     /// Returns the message for rows that wander between these row errors.
-    pub(super) fn describe_wander(&self, [low, high]: [f64; 2]) -> String {
+    pub(super) fn describe_wander(&self, ends: [f64; 2]) -> String {
+        let [low, high] = ends.map(|end| rounded(end, 1));
         format!(
             "the rows of the two views wander: they differ by {low:+.1} to {high:+.1} px (positive: the \
              right picture is lower); {WANDERING}"

@@ -509,7 +509,7 @@ impl Write for Log {
 }
 
 #[test]
-fn each_kind_of_trouble_is_told_once_and_when_it_is_over() {
+fn each_kind_of_trouble_is_told_each_rig_once_and_when_it_is_over() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber =
@@ -517,6 +517,8 @@ fn each_kind_of_trouble_is_told_once_and_when_it_is_over() {
     tracing::subscriber::with_default(subscriber, || {
         let address = "udp://127.0.0.1:14550".parse().unwrap();
         let mut troubles = Troubles::new(address, Arc::default());
+        troubles.meet(Trouble::NoPeer, "no rig has lost anything yet");
+        troubles.rigs.insert(0, tracing::error_span!("rig", name = "front"));
         for _ in 0..3 {
             troubles.lose(1);
             troubles.meet(Trouble::NoPeer, "refused");
@@ -526,10 +528,18 @@ fn each_kind_of_trouble_is_told_once_and_when_it_is_over() {
         troubles.end(Instant::now() + Duration::from_secs(60));
         troubles.end(Instant::now() + Duration::from_secs(61));
         troubles.meet(Trouble::NoPeer, "refused");
+        troubles.rigs.insert(1, tracing::error_span!("rig", name = "rear"));
+        for _ in 0..2 {
+            troubles.meet(Trouble::NoPeer, "refused");
+            troubles.meet_of(1, Trouble::Unusable, "bins");
+        }
     });
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines.len(), 5, "{text}");
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(lines[..5].iter().all(|line| line.contains("front")), "{text}");
+    assert!(lines[5].contains("rear") && lines[5].contains("nobody is there"), "{text}");
+    assert!(lines[6].contains("rear") && lines[6].contains("is left out"), "{text}");
     assert!(
         lines[0].contains("WARN") && lines[0].contains("udp://127.0.0.1:14550: nobody is there")
     );

@@ -32,7 +32,7 @@ pub struct Links {
     pub boxes: Option<Boxes>,
 }
 
-/// Checks the addresses before anything is opened.
+/// Checks the addresses, and the variables of ROS, before anything is opened.
 pub fn check(settings: &Settings) -> Result<()> {
     #[cfg(feature = "mavlink")]
     if !settings.obstacles.mavlink.is_empty() {
@@ -41,6 +41,10 @@ pub fn check(settings: &Settings) -> Result<()> {
     let boxes = &settings.obstacles.boxes;
     if boxes.starts_with(FRIGATE) && settings.obstacles.mqtt.is_empty() {
         bail!("Frigate's boxes come through its MQTT broker: give --mqtt mqtt://HOST as well");
+    }
+    #[cfg(feature = "ros2")]
+    if settings.ros2.namespace().is_some() || boxes.starts_with(BOXES_OF_GRAPH) {
+        stereod_io::ros2::dds::chosen()?;
     }
     Ok(())
 }

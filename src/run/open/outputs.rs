@@ -20,6 +20,7 @@ use stereod_core::files::new_file::NewFile;
 use stereod_core::matching::{Temporal, TemporalMode};
 use stereod_core::picture::encoding::Encoding;
 use stereod_core::picture::numbers::Quantity;
+use stereod_core::settings::Origin;
 use stereod_core::{files, reading};
 use stereod_io::control::Recordings;
 use stereod_io::sink::numbered::{self, Names};
@@ -370,6 +371,7 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     let records = wanted(settings).any(|(output, _)| matches!(output.kind, Kind::Recording(_)));
     settings.output.complete(records).map_err(Error::usage)?;
+    check_flags(loaded)?;
     check_on_demand(settings, settings.window.mode != WindowMode::Off)?;
     for (output, path) in wanted(settings) {
         let named = match output.kind {
@@ -406,6 +408,23 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
         FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
         FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
     })
+}
+
+/// Fails if a flag is about an output that is missing. The configuration file may choose formats of outputs that only some
+/// runs have.
+fn check_flags(loaded: &Loaded) -> Result<(), Error> {
+    let output = &loaded.settings.output;
+    for (key, of, flag) in [
+        ("preview_view", &output.preview, "--preview"),
+        ("pictures_format", &output.pictures, "--pictures"),
+        ("clouds_format", &output.clouds, "--clouds"),
+        ("stream_view", &output.stream, "--stream"),
+    ] {
+        if let (Origin::Flag(about), true) = (loaded.origin("output", key), of.is_empty()) {
+            return Err(Error::usage(format!("{about} is about {flag}: give {flag} as well")));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses outputs that are, hold, lead to or would delete an input of the run.

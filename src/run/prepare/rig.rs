@@ -60,7 +60,8 @@ impl<'a> Cameras<'a> {
         loaded: &'a settings::Settings,
         inputs: Option<&SourceSpec>,
     ) -> Result<Self, Error> {
-        inputs.map_or(Ok(()), SourceSpec::check_recording).map_err(Error::Usage)?;
+        let checked = inputs.map_or(Ok(()), |inputs| inputs.check(loaded.source.half));
+        checked.map_err(Error::Usage)?;
         let settings = &loaded.calibration;
         let files = match settings.file.as_str() {
             "" => Vec::new(),

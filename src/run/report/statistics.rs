@@ -22,6 +22,7 @@ use stereod_core::redact::redact;
 use stereod_core::thread::locked;
 use stereod_io::source::Damage;
 use stereod_io::source::live::{EyeSummary, LiveSummary};
+use stereod_io::text::rounded;
 
 /// Number of the layout of the statistics; it grows when a key changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -165,13 +166,13 @@ impl Statistics {
             known: observations
                 .map_metrics()
                 .mean_valid_share()
-                .map(|share| rounded(100.0 * share, 100.0)),
+                .map(|share| rounded(100.0 * share, 2)),
             recorded: written.get("recording").copied(),
             written,
             outputs: status.outputs.clone(),
-            seconds: rounded(outcome.seconds, 1000.0),
-            matching_seconds: rounded(matching, 1000.0),
-            fps: rounded(status.counts.matched as f64 / matching.max(1e-3), 100.0),
+            seconds: rounded(outcome.seconds, 3),
+            matching_seconds: rounded(matching, 3),
+            fps: rounded(status.counts.matched as f64 / matching.max(1e-3), 2),
             latency_ms: handles.is_clocked().then(|| progress.latency()),
             engine_ms: progress.engine_time(),
             gpu_ms: progress.device_time(),
@@ -201,10 +202,6 @@ fn without_secrets(value: serde_json::Value) -> serde_json::Value {
         }
         other => other,
     }
-}
-
-fn rounded(value: f64, unit: f64) -> f64 {
-    (value * unit).round() / unit
 }
 
 impl fmt::Display for Statistics {

@@ -8,6 +8,7 @@ use super::super::scene::Scene;
 use super::{App, size};
 use stereod_core::frame::{Matched, SUBPIXEL};
 use stereod_core::matching::confidence::deviation_px;
+use stereod_io::text::rounded;
 
 /// Distance from the mouse in points within which a point in space is picked.
 const REACH: f64 = 12.0;
@@ -138,6 +139,7 @@ fn between(frame: &Matched, first: (u32, u32), second: (u32, u32)) -> String {
         let digits = (1.0 - error.log10().floor()).clamp(0.0, 9.0) as usize;
         format!(" ± {error:.digits$}")
     });
+    let [x, y, z] = [x, y, z].map(|part| rounded(part.into(), 3));
     format!("distance {distance:.3}{error} m (right {x:+.3}, down {y:+.3}, forward {z:+.3})")
 }
 

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
+use crate::engine::interface::Refusal;
+
 /// Largest number of cores in a set, as in the system's own sets.
 const MOST: usize = 1024;
 
@@ -65,8 +67,10 @@ impl Cores {
         missing.0.iter_mut().zip(allowed.0).for_each(|(cores, allowed)| *cores &= !allowed);
         anyhow::ensure!(
             missing.len() == 0,
-            "of the cores {self} this process may not run on {missing}: there are {allowed} for it (`cores` or \
-             [engine] cores; `taskset` and the control group of a service or container narrow them down)"
+            Refusal::Parameter(format!(
+                "of the cores {self} this process may not run on {missing}: there are {allowed} for it (`cores` or \
+                 [engine] cores; `taskset` and the control group of a service or container narrow them down)"
+            ))
         );
         Ok(())
     }

@@ -17,6 +17,7 @@ pub use remarks::Remark;
 use remarks::{RemarkState, phase};
 
 use super::sender_clocks;
+use crate::text::rounded;
 use stereod_core::frame::Eye;
 
 /// Longest recorded difference: ten minutes, in microseconds.
@@ -182,19 +183,19 @@ impl Synchronisation {
             let Fit { period, jitter, .. } = fits[eye]?;
             let error = self.nominal[eye].map(|nominal| (nominal / period - 1.0) * 1e6);
             Some(Clock {
-                rate_hz: round_to(1.0 / period, 1e4),
-                error_ppm: error.map(|error| round_to(error, 10.0)),
-                jitter_ms: round_to(jitter * 1e3, 1e3),
+                rate_hz: rounded(1.0 / period, 4),
+                error_ppm: error.map(|error| rounded(error, 1)),
+                jitter_ms: rounded(jitter * 1e3, 3),
             })
         };
         let summary = Summary {
             difference_ms: self.differences(),
             sender_clock: self.sender.map(|(clock, _)| clock.name()),
-            arrival_ms: self.sender.map(|(_, ns)| round_to(ns as f64 * 1e-6, 1e3)),
+            arrival_ms: self.sender.map(|(_, ns)| rounded(ns as f64 * 1e-6, 3)),
             left: clock(0),
             right: clock(1),
-            phase_ms: phase.map(|(phase, _)| round_to(phase * 1e3, 1e3)),
-            drift_ppm: phase.map(|(_, drift)| round_to(drift * 1e6, 10.0)),
+            phase_ms: phase.map(|(phase, _)| rounded(phase * 1e3, 3)),
+            drift_ppm: phase.map(|(_, drift)| rounded(drift * 1e6, 1)),
         };
         let empty = summary.difference_ms.is_none() && fits.iter().any(Option::is_none);
         (!empty).then_some(summary)
@@ -207,15 +208,10 @@ impl Synchronisation {
             p50: at(0.5),
             p95: at(0.95),
             max: self.differences.max() as f64 / 1e3,
-            mean: round_to(self.sum_ns as f64 / pairs as f64 / 1e6, 1e3),
-            right_later: round_to(self.right_later as f64 / pairs as f64, 1e3),
+            mean: rounded(self.sum_ns as f64 / pairs as f64 / 1e6, 3),
+            right_later: rounded(self.right_later as f64 / pairs as f64, 3),
         })
     }
-}
-
-/// Rounds `value` to one part in `unit`.
-fn round_to(value: f64, unit: f64) -> f64 {
-    (value * unit).round() / unit
 }
 
 #[cfg(test)]

@@ -148,6 +148,11 @@ fn the_summary_is_rounded_and_empty_without_measurements() {
     assert_eq!(after["roll_deg"], 0.1235);
     let line = fed.monitor.state().line().unwrap();
     assert_eq!(line, ("rows 0.1 px  roll 0.12 deg".to_owned(), false));
+    let mut fed = Fed::new();
+    fed.feed(5, Some(Measurement { roll_deg: -0.004, ..measured(0.1) }));
+    assert!(fed.monitor.state().line().unwrap().0.contains("roll 0.00 deg"));
+    let summary = fed.monitor.state().summary().to_string();
+    assert!(summary.contains("(roll 0.00 deg, "), "{summary}");
 }
 
 /// The first seconds of an OAK-D's recording, over-exposed: a handful of points, then more.

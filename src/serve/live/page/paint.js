@@ -187,7 +187,7 @@ function distance() {
   const along = (point) => [0, 1, 2].reduce((sum, axis) => sum + point[axis] * by[axis], 0) / (point[2] * length);
   const deviation = Math.hypot(along(from) * deviationAt(...ends[0]), along(to) * deviationAt(...ends[1]));
   const error = deviation > 0 ? ` \u00b1 ${Number(deviation.toPrecision(2))}` : "";
-  const [x, y, z] = by.map((part) => (part < 0 ? "" : "+") + part.toFixed(3));
+  const [x, y, z] = by.map((part) => Math.round(1e3 * part)).map((mm) => (mm < 0 ? "" : "+") + (mm / 1e3).toFixed(3));
   return {
     short: length.toFixed(3) + error + " m",
     words: `Distance ${length.toFixed(3)}${error} m (right ${x}, down ${y}, forward ${z})`,
