@@ -4,7 +4,8 @@
 // GROUP lanes follow a line; each has PER_LANE words of candidates. Rightward and leftward lines begin at the border.
 // The others begin at each column of the first row, and where they leave the image at a side they go on as a new line
 // at the other side: so each row has one pixel of each line. The path costs of the last row are the state that the
-// next band begins with.
+// next band begins with. With range windows, a path goes on with the blocks of candidates that the tile before tried,
+// too.
 
 struct Band {
     first: u32,
@@ -19,9 +20,10 @@ struct Band {
 @group(0) @binding(1) var<storage, read> costs: array<u32>;
 @group(0) @binding(2) var<storage, read> guide: array<u32>;
 @group(0) @binding(3) var<storage, read> expected: array<i32>;
-@group(0) @binding(4) var<storage, read> states_before: array<u32>;
-@group(0) @binding(5) var<storage, read_write> states_after: array<u32>;
-@group(0) @binding(6) var<storage, read_write> deltas: array<u32>;
+@group(0) @binding(4) var<storage, read> windows: array<vec2<u32>>;
+@group(0) @binding(5) var<storage, read> states_before: array<u32>;
+@group(0) @binding(6) var<storage, read_write> states_after: array<u32>;
+@group(0) @binding(7) var<storage, read_write> deltas: array<u32>;
 
 // More than any path cost.
 const END: u32 = 0x3fffu;
@@ -59,6 +61,32 @@ fn least_of(numbers: vec4<u32>) -> u32 {
     return min(min(numbers.x, numbers.y), min(numbers.z, numbers.w));
 }
 
+// Lanes of a block.
+const BLOCK_LANES: u32 = max(4u / PER_LANE, 1u);
+
+// Whether the candidates below those of this lane are those of the lane before, and those above of the lane after.
+fn joins(blocks: vec2<u32>) -> vec2<bool> {
+    let number = lane / BLOCK_LANES;
+    let place = lane % BLOCK_LANES;
+    let own = block(blocks, number);
+    return vec2<bool>(
+        WINDOWED == 0 || place > 0u || block(blocks, max(number, 1u) - 1u) + 1u == own,
+        WINDOWED == 0 || place < BLOCK_LANES - 1u || block(blocks, min(number + 1u, 3u)) == own + 1u,
+    );
+}
+
+// Path costs of four candidates in the tile before, bytes: those of the same block, if that tile tried it.
+fn entered(costs: u32, before: vec2<u32>, here: vec2<u32>) -> u32 {
+    let number = lane / BLOCK_LANES;
+    let own = block(here, number);
+    var found = 0xffffffffu;
+    for (var apart = 0u; apart < 4u; apart++) {
+        let of_other = lanes_xor(costs, apart * BLOCK_LANES);
+        found = select(found, of_other, block(before, number ^ apart) == own);
+    }
+    return found;
+}
+
 @compute @workgroup_size(THREADS)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -88,6 +116,8 @@ fn main(
     var least = 0u;
     var level = 0u;
     var surface = INVALID;
+    // Blocks of the pixel before; a path that begins has none.
+    var blocks = blocks_at(x, y);
     let before = x - step.x;
     if (!is_across && band.goes_on != 0u && before >= 0 && before < i32(WIDTH)) {
         least = END;
@@ -96,6 +126,7 @@ fn main(
             least = min(least, least_of(path[j]));
         }
         level = grey(before, y - step.y);
+        blocks = blocks_at(before, y - step.y);
         if (SURFACE != 0) {
             surface = expected_at(before, y - step.y);
         }
@@ -104,11 +135,26 @@ fn main(
     least = lanes_min(least);
 
     var last_x = x;
+    var blocks_here = blocks_at(x, y);
+    var is_joined = joins(blocks_here);
     var cost: array<u32, PER_LANE>;
     for (var j = 0u; j < PER_LANE; j++) {
         cost[j] = costs[at + own + j];
     }
     for (var i = 0; i < count; i++) {
+        if (WINDOWED != 0) {
+            let is_other = any(blocks_here != blocks);
+            if (any_lane(is_other)) {
+                least = END;
+                for (var j = 0u; j < PER_LANE; j++) {
+                    path[j] = unpacked(entered(packed(min(path[j], vec4<u32>(255u))), blocks, blocks_here));
+                    least = min(least, least_of(path[j]));
+                }
+                least = lanes_min(least);
+                is_joined = joins(blocks_here);
+                blocks = blocks_here;
+            }
+        }
         let level_here = grey(x, y);
         let cap = least + penalty(level, level_here);
         level = level_here;
@@ -118,8 +164,8 @@ fn main(
             let is_slanted = surface != INVALID && surface_here != INVALID && abs(slant) == 1;
             surface = surface_here;
             if (any_lane(is_slanted)) {
-                var low = lanes_up(path[PER_LANE - 1u].w, END);
-                let high = lanes_down(path[0].x, END);
+                var low = select(END, lanes_up(path[PER_LANE - 1u].w, END), is_joined.x);
+                let high = select(END, lanes_down(path[0].x, END), is_joined.y);
                 for (var j = 0u; j < PER_LANE; j++) {
                     let all = path[j];
                     var next = high;
@@ -132,8 +178,8 @@ fn main(
                 }
             }
         }
-        var low = lanes_up(path[PER_LANE - 1u].w, END);
-        let high = lanes_down(path[0].x, END);
+        var low = select(END, lanes_up(path[PER_LANE - 1u].w, END), is_joined.x);
+        let high = select(END, lanes_down(path[0].x, END), is_joined.y);
 
         // The costs of the next pixel are on their way while this one is computed.
         let next_x = x + step.x;
@@ -148,6 +194,7 @@ fn main(
             for (var j = 0u; j < PER_LANE; j++) {
                 cost[j] = costs[at + own + j];
             }
+            blocks_here = blocks_at(x, y);
         }
 
         var least_here = END;
@@ -171,6 +218,8 @@ fn main(
                 path[j] = vec4<u32>(0u);
             }
             surface = INVALID;
+            blocks = blocks_here;
+            is_joined = joins(blocks);
         }
     }
     if (!is_across) {

@@ -1,7 +1,8 @@
 // The cost of every pixel and candidate, a byte each: at weak texture blended with the mean over a window and with
 // the prior (matching/cost.rs, matching/support.rs).
 //
-// A workgroup has 16 words of candidates of 16 columns, and goes down a strip of rows. Sums over the window are those
+// A workgroup has some words of candidates of some columns, and goes down a strip of rows; with range windows these are
+// the columns and rows of a tile. Sums over the window are those
 // of a row through shared memory, then those of the last rows, which each invocation remembers.
 
 struct Band {
@@ -15,12 +16,13 @@ struct Band {
 @group(0) @binding(2) var<storage, read> right: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> blends: array<u32>;
 @group(0) @binding(4) var<storage, read> expected: array<i32>;
-@group(0) @binding(5) var<storage, read_write> costs: array<u32>;
+@group(0) @binding(5) var<storage, read> windows: array<vec2<u32>>;
+@group(0) @binding(6) var<storage, read_write> costs: array<u32>;
 
 const RADIUS: u32 = WINDOW_SIDE / 2u;
 
 // Words of costs of a row of the workgroup, twice, so that one barrier a row is enough.
-var<workgroup> of_row: array<u32, 512>;
+var<workgroup> of_row: array<u32, 2u * COST_WORDS * COST_COLUMNS>;
 
 fn cost(a: vec2<u32>, b: vec2<u32>) -> u32 {
     if (COST == COST_AD) {
@@ -36,10 +38,10 @@ fn cost(a: vec2<u32>, b: vec2<u32>) -> u32 {
         + INTENSITY_WEIGHT * min(intensity, INTENSITY_TRUNCATION) + 8u) >> 4u;
 }
 
-// The costs of four candidates without support.
-fn own_costs(x: u32, y: u32, word: u32) -> u32 {
+// The costs of four candidates from the first one, without support.
+fn own_costs(x: u32, y: u32, first: u32) -> u32 {
     let a = left[y * WIDTH + x];
-    let match_x = i32(x) - MIN_DISPARITY - 4 * i32(word);
+    let match_x = i32(x) - MIN_DISPARITY - i32(first);
     var packed = 0u;
     for (var k = 0; k < 4; k++) {
         packed |= cost(a, right[y * WIDTH + clamped(match_x - k, WIDTH)]) << u32(8 * k);
@@ -54,14 +56,15 @@ fn distances(d: i32, expected: i32) -> u32 {
     return first | (second << 16u);
 }
 
-@compute @workgroup_size(16, 16)
+@compute @workgroup_size(COST_WORDS, COST_COLUMNS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) id: vec3<u32>) {
-    let word = group.z * 16u + id.x;
-    let column = i32(group.x * (16u - 2u * RADIUS) + id.y) - i32(RADIUS);
+    let word = group.z * COST_WORDS + id.x;
+    let column = i32(group.x * (COST_COLUMNS - 2u * RADIUS) + id.y) - i32(RADIUS);
     let x = clamped(column, WIDTH);
     let top = i32(band.first + group.y * STRIP);
     let below = min(top + i32(STRIP), i32(band.first + band.rows));
-    let is_inside = id.y >= RADIUS && id.y < 16u - RADIUS && column < i32(WIDTH) && word < WORDS;
+    let is_inside = id.y >= RADIUS && id.y < COST_COLUMNS - RADIUS && column < i32(WIDTH) && word < WORDS;
+    let first = first_candidate(blocks_at(i32(group.x * WINDOW_TILE), top), min(word, WORDS - 1u));
 
     // The sums of the last rows, even candidates in the first and odd ones in the second, and the costs themselves.
     var even: array<u32, 2u * RADIUS + 1u>;
@@ -69,13 +72,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
     var own: array<u32, RADIUS + 1u>;
     var parity = 0u;
     for (var ahead = top - i32(RADIUS); ahead < below + i32(RADIUS); ahead++) {
-        let costs_ahead = own_costs(x, clamped(ahead, HEIGHT), min(word, WORDS - 1u));
+        let costs_ahead = own_costs(x, clamped(ahead, HEIGHT), first);
         for (var k = 0u; k < RADIUS; k++) {
             own[k] = own[k + 1u];
         }
         own[RADIUS] = costs_ahead;
         if (RADIUS > 0u) {
-            of_row[parity + id.y * 16u + id.x] = costs_ahead;
+            of_row[parity + id.y * COST_WORDS + id.x] = costs_ahead;
             workgroupBarrier();
             for (var k = 0u; k < 2u * RADIUS; k++) {
                 even[k] = even[k + 1u];
@@ -83,12 +86,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
             }
             var sums = vec2<u32>(0u, 0u);
             for (var k = 0u; k <= 2u * RADIUS; k++) {
-                let beside = of_row[parity + min(max(id.y + k, RADIUS) - RADIUS, 15u) * 16u + id.x];
+                let beside = of_row[parity + min(max(id.y + k, RADIUS) - RADIUS, COST_COLUMNS - 1u) * COST_WORDS + id.x];
                 sums += vec2<u32>(even_bytes(beside), odd_bytes(beside));
             }
             even[2u * RADIUS] = sums.x;
             odd[2u * RADIUS] = sums.y;
-            parity ^= 256u;
+            parity = COST_WORDS * COST_COLUMNS - parity;
         }
         let y = ahead - i32(RADIUS);
         if (y >= top && is_inside) {
@@ -103,7 +106,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
                 var apart = vec2<u32>(0u, 0u);
                 if (PRIOR != 0) {
                     let e = expected[(u32(y) >> 1u) * ((WIDTH + 1u) >> 1u) + (x >> 1u)];
-                    let d = MIN_DISPARITY + 4 * i32(word);
+                    let d = MIN_DISPARITY + i32(first);
                     if (e != INVALID) {
                         apart = vec2<u32>(distances(d, e), distances(d + 1, e));
                     }
@@ -117,7 +120,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) i
             }
             // Candidates beyond the last cost more than any path.
             for (var k = 0u; k < 4u; k++) {
-                packed |= select(0u, 255u << (8u * k), 4u * word + k >= DISPARITIES);
+                packed |= select(0u, 255u << (8u * k), first + k >= DISPARITIES);
             }
             costs[((u32(y) - band.first) * WIDTH + x) * WORDS + word] = packed;
         }

@@ -29,10 +29,15 @@ fn lanes_down(number: u32, end: u32) -> u32 {
     return select(after, end, lane == GROUP - 1u);
 }
 
+// The number of the lane whose own differs by these bits.
+fn lanes_xor(number: u32, bits: u32) -> u32 {
+    return exchange(number, slot ^ bits);
+}
+
 fn lanes_min(number: u32) -> u32 {
     var least = number;
     for (var apart = 1u; apart < GROUP; apart <<= 1u) {
-        least = min(least, exchange(least, slot ^ apart));
+        least = min(least, lanes_xor(least, apart));
     }
     return least;
 }
@@ -40,7 +45,7 @@ fn lanes_min(number: u32) -> u32 {
 fn lanes_sum(number: u32) -> u32 {
     var sum = number;
     for (var apart = 1u; apart < GROUP; apart <<= 1u) {
-        sum += exchange(sum, slot ^ apart);
+        sum += lanes_xor(sum, apart);
     }
     return sum;
 }

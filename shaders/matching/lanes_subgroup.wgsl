@@ -1,4 +1,5 @@
-// GROUP neighbouring lanes of a subgroup share the candidates of a pixel.
+// GROUP neighbouring lanes of a subgroup share the candidates of a pixel. Least numbers and sums are exchanged step by
+// step: with subgroupMin, driver 580 of NVIDIA lost winners of some ranges.
 
 var<private> lane: u32;
 
@@ -16,26 +17,23 @@ fn lanes_down(number: u32, end: u32) -> u32 {
     return select(subgroupShuffleDown(number, 1u), end, lane == GROUP - 1u);
 }
 
+// The number of the lane whose own differs by these bits.
+fn lanes_xor(number: u32, bits: u32) -> u32 {
+    return subgroupShuffleXor(number, bits);
+}
+
 fn lanes_min(number: u32) -> u32 {
     var least = number;
-    if (WHOLE_SUBGROUP != 0) {
-        least = subgroupMin(number);
-    } else {
-        for (var apart = 1u; apart < GROUP; apart <<= 1u) {
-            least = min(least, subgroupShuffleXor(least, apart));
-        }
+    for (var apart = 1u; apart < GROUP; apart <<= 1u) {
+        least = min(least, lanes_xor(least, apart));
     }
     return least;
 }
 
 fn lanes_sum(number: u32) -> u32 {
     var sum = number;
-    if (WHOLE_SUBGROUP != 0) {
-        sum = subgroupAdd(number);
-    } else {
-        for (var apart = 1u; apart < GROUP; apart <<= 1u) {
-            sum += subgroupShuffleXor(sum, apart);
-        }
+    for (var apart = 1u; apart < GROUP; apart <<= 1u) {
+        sum += lanes_xor(sum, apart);
     }
     return sum;
 }

@@ -13,14 +13,17 @@ struct Band {
 @group(0) @binding(1) var<storage, read> costs: array<u32>;
 @group(0) @binding(2) var<storage, read> down: array<u32>;
 @group(0) @binding(3) var<storage, read> others: array<u32>;
-@group(0) @binding(4) var<storage, read_write> winners: array<u32>;
-@group(0) @binding(5) var<storage, read_write> right_winners: array<atomic<u32>>;
+@group(0) @binding(4) var<storage, read> windows: array<vec2<u32>>;
+@group(0) @binding(5) var<storage, read_write> winners: array<u32>;
+@group(0) @binding(6) var<storage, read_write> right_winners: array<atomic<u32>>;
 
 // Winners of the right view that pixels of this workgroup can be.
-const RIGHT: u32 = SEGMENT + 4u * WORDS;
+const RIGHT: u32 = SEGMENT + PLACES;
 var<workgroup> right: array<atomic<u32>, RIGHT>;
 
 const END: u32 = 0xffffffu;
+// Marks the sum of a candidate that is tried, because others have none.
+const TRIED: u32 = 0x8000u;
 
 fn offset(a: u32, b: u32, c: u32) -> i32 {
     if (SUBPIXEL == 0) {
@@ -60,6 +63,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let x = min(first + i + local / GROUP, WIDTH - 1u);
         let at = (row * WIDTH + x) * WORDS + lane * PER_LANE;
         let of_direction = band.rows * WIDTH * WORDS;
+        let blocks = blocks_at(i32(x), i32(band.first + row));
 
         // Sums of candidates 4 j and 4 j + 2 in `even`, of the other two in `odd`, 16 bits each.
         var even: array<u32, PER_LANE>;
@@ -78,17 +82,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
             even[j] = sums.x;
             odd[j] = sums.y;
-            let k = 4u * (lane * PER_LANE + j);
+            let k = first_candidate(blocks, lane * PER_LANE + j);
             let of_four = vec4<u32>(sums.x & 0xffffu, sums.y & 0xffffu, sums.x >> 16u, sums.y >> 16u);
-            let keys = (of_four << vec4<u32>(10u)) | (vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u));
+            let candidates = vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u);
+            let all_keys = (of_four << vec4<u32>(10u)) | candidates;
+            let keys = select(vec4<u32>(0xffffffffu), all_keys, candidates < vec4<u32>(DISPARITIES));
             best = min(best, min(min(keys.x, keys.y), min(keys.z, keys.w)));
             if (LEFT_RIGHT != 0) {
-                // Column x - d, counted from the least of the workgroup.
-                let place = x - first + 4u * WORDS - 1u - k;
+                // Column x - d, counted from the least of the workgroup. Padding changes nothing, so no lane
+                // leaves the others before they exchange the best.
+                let place = (x - first) + (PLACES - 1u - k);
                 for (var c = 0u; c < 4u; c++) {
-                    if (k + c < DISPARITIES) {
-                        atomicMax(&right[place - c], ~keys[c]);
-                    }
+                    atomicMax(&right[place - c], ~keys[c]);
                 }
             }
         }
@@ -100,7 +105,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         var rival = END;
         var neighbours = 0u;
         for (var j = 0u; j < PER_LANE; j++) {
-            let k = 4u * (lane * PER_LANE + j);
+            let k = first_candidate(blocks, lane * PER_LANE + j);
             let of_four = vec4<u32>(even[j] & 0xffffu, odd[j] & 0xffffu, even[j] >> 16u, odd[j] >> 16u);
             let candidates = vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u);
             let is_before = candidates + vec4<u32>(1u) < vec4<u32>(winner);
@@ -108,25 +113,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let is_rival = is_before | is_after;
             let rivals = select(vec4<u32>(END), of_four, is_rival);
             rival = min(rival, min(min(rivals.x, rivals.y), min(rivals.z, rivals.w)));
-            let beside = select(vec4<u32>(0u), of_four, candidates == vec4<u32>(winner + 1u))
-                | (select(vec4<u32>(0u), of_four, candidates + vec4<u32>(1u) == vec4<u32>(winner)) << vec4<u32>(16u));
+            let tried = of_four | vec4<u32>(TRIED);
+            let beside = select(vec4<u32>(0u), tried, candidates == vec4<u32>(winner + 1u))
+                | (select(vec4<u32>(0u), tried, candidates + vec4<u32>(1u) == vec4<u32>(winner)) << vec4<u32>(16u));
             neighbours |= beside.x | beside.y | beside.z | beside.w;
         }
         rival = lanes_min(rival);
         neighbours = lanes_sum(neighbours);
+        // All lanes of a pixel compute the same, so that they stay together for the next one.
+        var packed = winner;
+        if (rival != END && UNIQUENESS > 0u && rival * (100u - UNIQUENESS) < least * 100u) {
+            packed |= 1u << 10u;
+        }
+        var sixteenths = 0;
+        let are_tried = (neighbours & (TRIED << 16u)) != 0u && (neighbours & TRIED) != 0u;
+        if (are_tried && winner + 1u < DISPARITIES) {
+            sixteenths = offset((neighbours >> 16u) & 0x7fffu, least, neighbours & 0x7fffu);
+        }
+        var peak = 255u;
+        if (rival != END) {
+            peak = select(255u * (rival - least) / max(rival, 1u), 0u, rival == 0u);
+        }
         if (lane == 0u) {
-            var packed = winner;
-            if (rival != END && UNIQUENESS > 0u && rival * (100u - UNIQUENESS) < least * 100u) {
-                packed |= 1u << 10u;
-            }
-            var sixteenths = 0;
-            if (winner > 0u && winner + 1u < DISPARITIES) {
-                sixteenths = offset(neighbours >> 16u, least, neighbours & 0xffffu);
-            }
-            var peak = 255u;
-            if (rival != END) {
-                peak = select(255u * (rival - least) / max(rival, 1u), 0u, rival == 0u);
-            }
             winners[(band.first + row) * WIDTH + x] = packed | (u32(sixteenths + 8) << 11u) | (peak << 16u);
         }
     }
@@ -134,7 +142,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         workgroupBarrier();
         for (var i = local; i < RIGHT; i += THREADS) {
             let best = atomicLoad(&right[i]);
-            let x = i32(first + i) - i32(4u * WORDS - 1u) - MIN_DISPARITY;
+            let x = i32(first + i) - i32(PLACES - 1u) - MIN_DISPARITY;
             if (best != 0u && x >= 0 && x < i32(WIDTH)) {
                 atomicMax(&right_winners[(band.first + row) * WIDTH + u32(x)], best);
             }

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
+use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
-use crate::matching::{Params, levels};
 use carrying::CarryingEngine;
 use cpu::CpuOptions;
 pub use cpu::take_turns;
@@ -99,19 +99,7 @@ pub fn check(
 ) -> anyhow::Result<()> {
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
-    check_windows(choice, params, pairs)?;
     if choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
-}
-
-/// Fails if the engine does not know the range windows that the parameters ask for.
-fn check_windows(choice: Choice, params: &Params, pairs: &PairSpec) -> anyhow::Result<()> {
-    if choice != Choice::Wgpu || !levels::has_windows(params, pairs.size) {
-        return Ok(());
-    }
-    anyhow::bail!(Refusal::Device(
-        "the wgpu engine knows no range windows; use `windows=off`, `engine=cpu` or, on an NVIDIA GPU, `engine=cuda`"
-            .into()
-    ))
 }
 
 fn choose(
@@ -123,7 +111,6 @@ fn choose(
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
     let on_cpu = || tiling::on_cpu(params, pairs, options);
-    check_windows(choice, params, pairs)?;
     match choice {
         Choice::Cpu => return on_cpu(),
         Choice::Wgpu => return on_wgpu(params, pairs, options),
@@ -153,7 +140,7 @@ fn choose(
     }
     // Options for NVIDIA's GPUs hold for no other.
     #[cfg(feature = "wgpu")]
-    if asked_for.is_empty() && check_windows(Choice::Wgpu, params, pairs).is_ok() {
+    if asked_for.is_empty() {
         return Ok(webgpu::trial::faster(on_cpu()?, params, pairs, options));
     }
     on_cpu()

@@ -28,10 +28,15 @@ pub fn candidates(params: &Params, size: (usize, usize)) -> usize {
     if has_windows(params, size) { windows::CANDIDATES } else { params.range.count }
 }
 
-/// Parameters and sizes of all levels, the finest first.
+/// Parameters and sizes of all levels, the finest first. They ask for range windows where there are some.
 pub fn levels(params: &Params, size: (usize, usize)) -> Vec<(Params, (usize, usize))> {
-    std::iter::successors(Some((params.clone(), size)), |(params, size)| coarser(params, *size))
-        .collect()
+    let coarser = |(params, size): &(Params, _)| coarser(params, *size);
+    let levels = std::iter::successors(Some((params.clone(), size)), coarser);
+    let with_windows = |(params, size)| {
+        let windows = has_windows(&params, size);
+        (params.with_windows(windows), size)
+    };
+    levels.map(with_windows).collect()
 }
 
 /// Noise thresholds ([`noise_threshold`]) of a left image at every level of pairs of `size`, the finest

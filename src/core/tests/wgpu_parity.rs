@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
-    compare_relay_of, looks, params, smoothings, usual, weak_looks, wild_rectifier,
+    compare_relay_of, looks, params, smoothings, usual, weak_looks, wild_rectifier, windowed,
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
@@ -21,8 +21,8 @@ use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::{
-    CensusWindow, Cost, DisparityRange, Evidence, Guide, P2Mode, Params, Paths, Prior, Smoothing,
-    Spatial, Speckle, Window,
+    CensusWindow, Cost, DisparityRange, Evidence, Guide, Median, P2Mode, Params, Paths, Prior,
+    Smoothing, Spatial, Speckle, Subpixel, Window,
 };
 
 const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
@@ -31,8 +31,9 @@ const BANDS: WebGpuOptions = WebGpuOptions { buffer_max: Some(200_000), ..WHOLE 
 const SHARED: WebGpuOptions = WebGpuOptions { subgroups: false, ..WHOLE };
 
 fn make(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> anyhow::Result<WebGpuEngine> {
-    // A byte for each disparity and path, of five in one direction, in groups of up to 128 words.
-    let row = 5 * pairs.size.0 * (params.range.count + 512);
+    // A byte for each disparity and path, of five in one direction, in groups of up to 128 words; or a row of tiles of
+    // range windows.
+    let row = 5 * pairs.size.0 * (params.range.count + 512).max(16 * 64);
     let buffer_max = options.buffer_max.map(|most| most.max(row as u64));
     let options = WebGpuOptions { buffer_max, ..options };
     WebGpuEngine::new(params, pairs, options, CpuOptions::default())
@@ -140,6 +141,17 @@ proptest! {
         }
     }
 
+    #[test]
+    fn range_windows_give_the_bytes_of_the_reference(
+        (params, size) in windowed(),
+        options in prop_oneof![Just(WHOLE), Just(BANDS), Just(SHARED)],
+        looks in proptest::collection::vec(looks(), 1..=2),
+    ) {
+        if let Err(difference) = compare(&supported(params), size, &[options], &looks) {
+            prop_assert!(false, "{}", difference);
+        }
+    }
+
     /// With valid masks, which are applied before all filters.
     #[test]
     fn raw_pairs_are_rectified_to_the_bytes_of_the_reference(
@@ -236,6 +248,30 @@ fn ranges_around_the_lanes() {
     }
 }
 
+/// NVIDIA's driver lost winners of the right view that are the only candidate of a word.
+#[test]
+fn a_candidate_with_padding_beside_it_wins() {
+    let params = usual()
+        .with_range(DisparityRange { min: -133, count: 137 })
+        .with_cost(Cost::Ad { truncation: 136, window: 1 })
+        .with_paths(Paths::Five)
+        .with_p1(100)
+        .with_p2(119)
+        .with_p2_mode(P2Mode::InverseGradient)
+        .with_uniqueness(0)
+        .with_left_right(Some(2))
+        .with_median(Median::Off);
+    let look = Look {
+        seed: 16_990_158_615_151_709_075,
+        levels: 3,
+        step: 31,
+        shift: 4,
+        noise: 6,
+        white: true,
+    };
+    compare(&params, (40, 5), &[WHOLE, SHARED], &[look]).unwrap();
+}
+
 #[test]
 fn what_shaders_cannot_do_is_refused_by_name() {
     let mutual = Cost::MutualInformation { truncation: 60 };
@@ -276,9 +312,7 @@ fn broken_shaders_are_noticed() {
         Look { seed: 3, levels: 12, step: 3, shift: 7, noise: 25, white: true },
         Look { seed: 8, levels: 5, step: 1, shift: 4, noise: 40, white: false },
     ];
-    compare(&params, size, &[WHOLE, BANDS], &looks).unwrap();
-    let mut wrong = Vec::new();
-    for (what, stage, options, text, instead) in [
+    let changes = [
         ("half", "prior of level 1", WHOLE, "(sum + 2u) >> 2u", "sum >> 2u"),
         ("smooth", "aggregation", WHOLE, "var sum = 8u;", "var sum = 0u;"),
         (
@@ -347,7 +381,7 @@ fn broken_shaders_are_noticed() {
             "let over = sum;",
         ),
         ("lanes", "aggregation", WHOLE, "subgroupShuffleDown(number, 1u)", "number"),
-        ("lanes without subgroups", "cost volume", SHARED, "slot ^ apart", "slot"),
+        ("lanes without subgroups", "cost volume", SHARED, "slot ^ bits", "slot"),
         ("texture", "texture of level 1", WHOLE, "443u", "343u"),
         (
             "filter_evidence",
@@ -358,15 +392,61 @@ fn broken_shaders_are_noticed() {
         ),
         ("filter_evidence: rays", "evidence", WHOLE, "off <= tolerance", "off > tolerance"),
         ("pack", "cost volume", WHOLE, "(values.y << 16u)", "(values.x << 16u)"),
-    ] {
+    ];
+    notices_all(&params, size, &looks, &changes);
+}
+
+/// Likewise those of range windows.
+#[test]
+fn broken_range_windows_are_noticed() {
+    let params = usual()
+        .with_cost(COMBINED)
+        .with_windows(true)
+        .with_range(DisparityRange { min: -3, count: 130 })
+        .with_window(Some(Window { side: 3, by_texture: false }))
+        .with_prior(Some(Prior { levels: 1, strength: 4 }))
+        .with_paths(Paths::Eight)
+        .with_surface(true)
+        .with_uniqueness(0)
+        .with_left_right(None)
+        .with_median(Median::Off)
+        .with_subpixel(Subpixel::Parabola);
+    let looks = [
+        Look { seed: 3, levels: 90, step: 3, shift: 37, noise: 3, white: false },
+        Look { seed: 8, levels: 120, step: 1, shift: 90, noise: 8, white: false },
+        // Disparities are random.
+        Look { seed: 9, levels: 200, step: 1, shift: 12, noise: 1, white: false },
+    ];
+    let changes = [
+        ("count_blocks", "windows", WHOLE, "local, 1u, WINDOW_MARGIN", "local, 1u, 0"),
+        ("count_blocks: parts", "windows", WHOLE, "place * parts / SIDE", "vec2<u32>(0u)"),
+        ("choose: seen", "windows", WHOLE, "before[k] >= WINDOW_SEEN", "false"),
+        ("choose: beside", "windows", WHOLE, "k < BLOCKS && before_it[", "false && before_it["),
+        ("entered", "windows", WHOLE, "block(before, number ^ apart) == own", "apart == 0u"),
+        ("bands", "windows", BANDS, "blocks_at(before, y - step.y)", "blocks_at(x, y)"),
+        ("joins: below", "windows", WHOLE, "max(number, 1u) - 1u) + 1u == own", "0u) < 4096u"),
+        ("joins: above", "windows", WHOLE, "min(number + 1u, 3u)) == own + 1u", "0u) < 4096u"),
+        ("select: neighbours", "windows", WHOLE, "if (are_tried &&", "if (winner > 0u &&"),
+    ];
+    notices_all(&params, (150, 70), &looks, &changes);
+}
+
+/// A shader, the stage that differs, options, a text and what takes its place.
+type Change = (&'static str, &'static str, WebGpuOptions, &'static str, &'static str);
+
+/// Fails unless the maps are right, and each change shows in its stage.
+fn notices_all(params: &Params, size: (usize, usize), looks: &[Look], changes: &[Change]) {
+    compare(params, size, &[WHOLE, BANDS], looks).unwrap();
+    let mut wrong = Vec::new();
+    for &(what, stage, options, text, instead) in changes {
         let options = WebGpuOptions { mutation: Some((text, instead)), ..options };
-        if engine(&params, &PairSpec::rectified(size.0, size.1), options).is_none() {
+        if engine(params, &PairSpec::rectified(size.0, size.1), options).is_none() {
             return;
         }
-        let error = compare(&params, size, &[options], &looks).expect_err(what);
         let named = format!("the first stage that differs: {stage} (");
-        if !error.contains(&named) {
-            wrong.push(format!("{what}: {text}: {error}"));
+        match compare(params, size, &[options], looks) {
+            Err(error) if error.contains(&named) => {}
+            outcome => wrong.push(format!("{what}: {text}: {outcome:?}")),
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

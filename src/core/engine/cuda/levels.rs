@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use crate::matching::Params;
-use crate::matching::levels::{has_windows, levels};
+use crate::matching::levels::levels;
 
 #[derive(Clone, Debug)]
 pub(super) struct Level {
@@ -23,9 +23,7 @@ impl Level {
         let coarsest = levels.len() - 1;
         let mut guides_windows = false;
         let level = |(number, (params, size)): (usize, (Params, _))| {
-            let windows = has_windows(&params, size);
-            let guides_windows = std::mem::replace(&mut guides_windows, windows);
-            let params = Params { windows, ..params };
+            let guides_windows = std::mem::replace(&mut guides_windows, params.windows);
             Level { number, params, size, has_coarser: number < coarsest, guides_windows }
         };
         levels.into_iter().enumerate().map(level).collect()

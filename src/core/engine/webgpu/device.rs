@@ -213,10 +213,10 @@ impl Gpu {
         of_device.min(self.options.buffer_max.unwrap_or(suits))
     }
 
-    /// Least and largest number of lanes of a subgroup; `None` without subgroups.
-    pub fn subgroup(&self) -> Option<(u32, u32)> {
-        let sizes = (self.info.subgroup_min_size, self.info.subgroup_max_size);
+    /// Least number of lanes of a subgroup; `None` without subgroups, or with tiny ones.
+    pub fn subgroup(&self) -> Option<u32> {
+        let lanes = self.info.subgroup_min_size;
         let has_them = self.options.subgroups && self.features.contains(Features::SUBGROUP);
-        has_them.then_some(sizes)
+        (has_them && lanes >= 4).then_some(lanes)
     }
 }

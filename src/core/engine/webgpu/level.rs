@@ -10,6 +10,7 @@ use crate::engine::interface::Refusal;
 use crate::matching::cost::Constant;
 use crate::matching::params::P2Mode;
 use crate::matching::subpixel::LIMITS;
+use crate::matching::windows::{BLOCK, BLOCKS, CANDIDATES, MARGIN, OWN, SEEN, TILE};
 use crate::matching::{Cost, Params, Paths, Subpixel, levels, params};
 
 // Numbers of the costs.
@@ -21,8 +22,6 @@ const COST_COMBINED: i64 = 2;
 const THREADS: u32 = 128;
 /// Least number of pixels of a row whose winners a workgroup selects.
 const SEGMENT: u32 = 64;
-/// Rows that an invocation of `compute_costs` goes down.
-pub const STRIP: u32 = 32;
 /// Lanes a line without subgroups.
 const LANES_SHARED: u32 = 32;
 
@@ -62,21 +61,22 @@ impl Level {
         has_coarser: bool,
     ) -> anyhow::Result<Self> {
         let (width, height) = (width as u32, height as u32);
-        let needed = (params.range.count as u32).div_ceil(4);
-        let (lanes_max, is_whole) = match gpu.subgroup() {
-            Some((least, largest)) => (least, least == largest),
-            None => (LANES_SHARED, false),
-        };
+        let candidates = if params.windows { CANDIDATES } else { params.range.count };
+        let needed = (candidates as u32).div_ceil(4);
+        let lanes_max = gpu.subgroup().unwrap_or(LANES_SHARED);
         let group = needed.next_power_of_two().min(lanes_max).min(THREADS);
         let per_lane = needed.div_ceil(group);
         let words = group * per_lane;
         let (down, others) = steps(params.paths)?;
         let most = down.len().max(others.len()) as u64;
         let of_row = u64::from(width) * u64::from(words) * 4;
-        let rows = (gpu.buffer_max() / (of_row * most)).min(u64::from(height)) as u32;
+        // Bands have whole tiles of range windows.
+        let unit = if params.windows { TILE as u32 } else { 1 };
+        let most = (gpu.buffer_max() / (of_row * most)).min(height.next_multiple_of(unit).into());
+        let rows = most as u32 / unit * unit;
         if rows == 0 {
             bail!(Refusal::Memory(format!(
-                "a row of {width} pixels with {} disparities does not fit {}, whose buffers hold {} MiB at most; \
+                "a band of {unit} x {width} pixels with {} disparities does not fit {}, whose buffers hold {} MiB at most; \
                  use fewer `disparities`, or `engine=cpu`",
                 params.range.count,
                 gpu.info.name,
@@ -84,7 +84,7 @@ impl Level {
             )));
         }
         // Bands of nearly equal height.
-        let band_rows = height.div_ceil(height.div_ceil(rows));
+        let band_rows = height.div_ceil(height.div_ceil(rows)).next_multiple_of(unit);
         let mut level = Self {
             number,
             params,
@@ -103,7 +103,6 @@ impl Level {
             ("GROUP", group.into()),
             ("LINES", level.lines.into()),
             ("PER_LANE", per_lane.into()),
-            ("WHOLE_SUBGROUP", (is_whole && group == lanes_max).into()),
         ]);
         all.extend(level.constants_of_shaders()?);
         for (name, value) in all {
@@ -135,13 +134,30 @@ impl Level {
             P2Mode::InverseGradient => (1, 0, 0),
             P2Mode::Linear { min, slope_16 } => (2, min.into(), slope_16.into()),
         };
+        let [words, columns, rows] = self.cost_group();
+        // Candidates with padding.
+        let places = match self.params.windows {
+            true => self.params.range.count.next_multiple_of(BLOCK) as i64,
+            false => i64::from(4 * self.words),
+        };
         Ok(vec![
             ("WIDTH", self.width.into()),
             ("HEIGHT", self.height.into()),
             ("LEVEL", self.number as i64),
             ("WORDS", self.words.into()),
-            ("STRIP", STRIP.into()),
+            ("COST_WORDS", words.into()),
+            ("COST_COLUMNS", (columns + 2 * self.radius()).into()),
+            ("STRIP", rows.into()),
+            ("WINDOWED", self.params.windows.into()),
+            ("WINDOW_TILE", TILE as i64),
+            ("WINDOW_BLOCKS", BLOCKS as i64),
+            ("WINDOW_MARGIN", MARGIN.into()),
+            ("WINDOW_SEEN", SEEN.into()),
+            ("WINDOW_OWN", OWN.into()),
+            ("BLOCK_CANDIDATES", BLOCK as i64),
+            ("WINDOWS_ACROSS", self.tiles_across().into()),
             ("SEGMENT", self.segment().into()),
+            ("PLACES", places),
             ("COST_AD", COST_AD),
             ("COST_CENSUS", COST_CENSUS),
             ("COST", cost),
@@ -161,6 +177,25 @@ impl Level {
     /// Pixels of a row whose winners a workgroup selects.
     pub fn segment(&self) -> u32 {
         SEGMENT.max(self.lines)
+    }
+
+    /// Words of candidates, columns and rows whose costs a workgroup of `compute_costs` writes.
+    pub fn cost_group(&self) -> [u32; 3] {
+        if self.params.windows {
+            // Half of a tile's words: with the columns around it, a workgroup may have 256 invocations.
+            [CANDIDATES as u32 / 8, TILE as u32, TILE as u32]
+        } else {
+            [16, 16 - 2 * self.radius(), 32]
+        }
+    }
+
+    fn tiles_across(&self) -> u32 {
+        self.width.div_ceil(TILE as u32)
+    }
+
+    /// Tiles of range windows.
+    pub fn tiles(&self) -> u32 {
+        self.tiles_across() * self.height.div_ceil(TILE as u32)
     }
 
     pub fn pixels(&self) -> u32 {

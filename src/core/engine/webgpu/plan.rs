@@ -4,11 +4,12 @@
 use wgpu::{BindGroup, Buffer, BufferUsages, ComputePipeline};
 
 use super::device::Gpu;
-use super::level::{Level, STRIP};
+use super::level::Level;
 use crate::matching::Guide;
 use crate::matching::confidence::model;
 use crate::matching::filter::Filter;
 use crate::matching::texture::RESPONSE_MAX;
+use crate::matching::windows::BLOCK;
 
 macro_rules! shader {
     ($name:literal) => {
@@ -47,6 +48,21 @@ pub(super) struct Plan {
     pub output: Buffer,
 }
 
+/// What guides the next finer level.
+struct Coarser {
+    expected: Buffer,
+    /// Blocks of each tile of range windows.
+    windows: Buffer,
+}
+
+/// What the stages of a level make.
+struct Made {
+    map: Buffer,
+    confidence: Buffer,
+    /// Blocks of each tile of range windows of the next finer level, if it has them.
+    windows: Option<Buffer>,
+}
+
 /// Rows of a level that are aggregated together.
 struct Band {
     first: u32,
@@ -66,10 +82,14 @@ pub(super) struct Builder<'a> {
     lanes: &'static str,
 }
 
+/// A grid of at least this many workgroups.
+fn grid(groups: u32) -> [u32; 3] {
+    [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1]
+}
+
 /// Groups of 256 invocations for this many.
 fn linear(invocations: u32) -> [u32; 3] {
-    let groups = invocations.div_ceil(256);
-    [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1]
+    grid(invocations.div_ceil(256))
 }
 
 impl<'a> Builder<'a> {
@@ -95,12 +115,17 @@ impl<'a> Builder<'a> {
             let of_finer = all[all.len() - 1].clone();
             all.push(of_finer.map(|image| builder.half(&image, pair)));
         }
-        let mut expected = None;
+        let nothing = builder.nothing.clone();
+        let mut coarser = Coarser { expected: nothing.clone(), windows: nothing.clone() };
         let mut maps = None;
         for (level, images) in levels.iter().zip(&all).rev() {
-            let found = builder.level(level, images, expected.as_ref());
-            expected = (level.number > 0).then(|| builder.expect(level, &found[0]));
-            maps = Some(found);
+            let finer = level.number.checked_sub(1).map(|finer| &levels[finer]);
+            let made = builder.level(level, finer, images, &coarser);
+            if finer.is_some() {
+                coarser.expected = builder.expect(level, &made.map);
+            }
+            coarser.windows = made.windows.unwrap_or_else(|| nothing.clone());
+            maps = Some([made.map, made.confidence]);
         }
         let [map, confidence] = maps.expect("there is a level");
         let output = builder.words(pixels.div_ceil(4) * 3);
@@ -110,20 +135,27 @@ impl<'a> Builder<'a> {
         Plan { steps, images, thresholds, masks, cleared, output }
     }
 
-    /// The stages of one level; returns its map and its confidence.
+    /// The stages of one level.
     fn level(
         &mut self,
         level: &Level,
+        finer: Option<&Level>,
         images: &[Buffer; 2],
-        expected: Option<&Buffer>,
-    ) -> [Buffer; 2] {
-        let expected = expected.unwrap_or(&self.nothing).clone();
+        coarser: &Coarser,
+    ) -> Made {
         if level.follows_noise() {
             self.measure_noise(level, &images[0]);
         }
         let (bands, others) = self.bands(level);
-        self.compute_costs(level, images, &expected, &bands);
-        self.aggregate_and_select(level, images, &expected, &bands, &others)
+        self.compute_costs(level, images, coarser, &bands);
+        let [winners, right_winners] =
+            self.aggregate_and_select(level, images, coarser, &bands, &others);
+        let (map, peaks) = self.check_consistency(level, images, &winners, &right_winners);
+        let guided = finer.filter(|finer| finer.params.windows);
+        let seen = guided.map(|finer| self.count_blocks(finer, "count_seen", 4, &map)[0].clone());
+        let (map, confidence) = self.filter(level, images, map, &peaks);
+        let windows = guided.zip(seen).map(|(finer, seen)| self.choose_windows(finer, &map, &seen));
+        Made { map, confidence, windows }
     }
 
     fn words(&self, words: u32) -> Buffer {
@@ -208,8 +240,7 @@ impl<'a> Builder<'a> {
         let first = self.steps.len();
         let source = [shader!("texture")];
         let count = self.pipeline(level, None, &source, "count_responses");
-        let groups = level.pixels().div_ceil(CHUNK);
-        let groups = [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1];
+        let groups = grid(level.pixels().div_ceil(CHUNK));
         self.step("texture", &count, &[left, &responses], groups);
         let find = self.pipeline(level, None, &source, "find_threshold");
         self.step_from(1, "texture", &find, &[&responses, &thresholds], [1, 1, 1]);
@@ -266,7 +297,7 @@ impl<'a> Builder<'a> {
         &mut self,
         level: &Level,
         images: &[Buffer; 2],
-        expected: &Buffer,
+        coarser: &Coarser,
         bands: &[Band],
     ) {
         let pixels = level.pixels();
@@ -282,16 +313,19 @@ impl<'a> Builder<'a> {
             let thresholds = self.thresholds.clone();
             self.step("texture", &pipeline, &[&images[0], &thresholds, &blends], linear(pixels));
         }
-        let pipeline = self.pipeline(level, None, &[shader!("compute_costs")], "main");
+        let pipeline =
+            self.pipeline(level, None, &[shader!("windows"), shader!("compute_costs")], "main");
+        let [words, columns, rows] = level.cost_group();
         for band in bands {
             let uniform = self.uniform(band, false, &[]);
             let groups = [
-                level.width.div_ceil(16 - 2 * level.radius()),
-                band.rows.div_ceil(STRIP),
-                level.words.div_ceil(16),
+                level.width.div_ceil(columns),
+                band.rows.div_ceil(rows),
+                level.words.div_ceil(words),
             ];
             let [left, right] = &features;
-            let buffers = [&uniform, left, right, &blends, expected, &band.costs];
+            let Coarser { expected, windows } = coarser;
+            let buffers = [&uniform, left, right, &blends, expected, windows, &band.costs];
             self.step("cost volume", &pipeline, &buffers, groups);
         }
     }
@@ -300,7 +334,7 @@ impl<'a> Builder<'a> {
         &mut self,
         level: &Level,
         images: &[Buffer; 2],
-        expected: &Buffer,
+        Coarser { expected, windows }: &Coarser,
         bands: &[Band],
         others: &Buffer,
     ) -> [Buffer; 2] {
@@ -319,9 +353,9 @@ impl<'a> Builder<'a> {
                 smoothed
             }
         };
-        let paths = self.pipeline(level, None, &[self.lanes, shader!("aggregate_paths")], "main");
-        let select =
-            self.pipeline(level, None, &[self.lanes, shader!("select_disparities")], "main");
+        let common = [self.lanes, shader!("windows")];
+        let [paths, select] = [shader!("aggregate_paths"), shader!("select_disparities")]
+            .map(|source| self.pipeline(level, None, &[&common[..], &[source]].concat(), "main"));
         let winners = self.words(pixels);
         let right_winners = self.words(pixels);
         self.cleared.push(right_winners.clone());
@@ -340,7 +374,7 @@ impl<'a> Builder<'a> {
             let lines = steps.iter().map(lines).max().unwrap_or(0);
             let groups = [lines.div_ceil(level.lines), steps.len() as u32, 1];
             let [before, after] = states;
-            let buffers = [&uniform, &band.costs, &guide, expected, before, after, deltas];
+            let buffers = [&uniform, &band.costs, &guide, expected, windows, before, after, deltas];
             builder.step("aggregation", &paths, &buffers, groups);
         };
         let states = [0, 1].map(|which| {
@@ -356,30 +390,43 @@ impl<'a> Builder<'a> {
             aggregate(self, 1, band, number + 1 < bands.len(), &of_others, others);
             of_others.reverse();
             let uniform = self.uniform(band, false, &[]);
-            let buffers = [&uniform, &band.costs, &band.down, others, &winners, &right_winners];
+            let buffers =
+                [&uniform, &band.costs, &band.down, others, windows, &winners, &right_winners];
             let groups = [level.width.div_ceil(level.segment()), band.rows, 1];
             self.step("winner", &select, &buffers, groups);
         }
-        self.check_and_filter(level, images, &winners, &right_winners)
+        [winners, right_winners]
     }
 
-    fn check_and_filter(
+    /// The map before its filters, and the peaks.
+    fn check_consistency(
         &mut self,
         level: &Level,
-        images: &[Buffer; 2],
+        [left, right]: &[Buffer; 2],
         winners: &Buffer,
         right_winners: &Buffer,
-    ) -> [Buffer; 2] {
+    ) -> (Buffer, Buffer) {
         let (pixels, params) = (level.pixels(), &level.params);
-        let [left, right] = images;
-        let all = linear(pixels);
-        let [mut map, mut spare] = [(); 2].map(|()| self.words(pixels));
+        let map = self.words(pixels);
         let peaks = self.words(if params.confidence.is_some() { pixels } else { 1 });
         let masks = self.masks.clone();
         let pipeline = self.pipeline(level, None, &[shader!("check_consistency")], "main");
         let buffers = [winners, right_winners, left, right, &masks, &map, &peaks];
-        self.step("left-right", &pipeline, &buffers, all);
+        self.step("left-right", &pipeline, &buffers, linear(pixels));
+        (map, peaks)
+    }
 
+    /// The map and its confidence.
+    fn filter(
+        &mut self,
+        level: &Level,
+        [left, _]: &[Buffer; 2],
+        mut map: Buffer,
+        peaks: &Buffer,
+    ) -> (Buffer, Buffer) {
+        let (pixels, params) = (level.pixels(), &level.params);
+        let all = linear(pixels);
+        let mut spare = self.words(pixels);
         let mut confidence = self.nothing.clone();
         for filter in params.filters() {
             let stage = filter.name();
@@ -392,9 +439,9 @@ impl<'a> Builder<'a> {
                     let source = [shader!("filter_confidence")];
                     let model = self.model();
                     let sum = self.pipeline(level, None, &source, "sum_columns");
-                    self.step(stage, &sum, &[&map, &peaks, &columns], all);
+                    self.step(stage, &sum, &[&map, peaks, &columns], all);
                     let choose = self.pipeline(level, None, &source, "choose");
-                    let buffers = [&map, &peaks, &columns, &model, &confidence];
+                    let buffers = [&map, peaks, &columns, &model, &confidence];
                     self.step(stage, &choose, &buffers, all);
                 }
                 Filter::Median(_) => {
@@ -416,13 +463,40 @@ impl<'a> Builder<'a> {
                 Filter::Smoothing(_) | Filter::Steady(_) | Filter::Fill(_) => {}
             }
         }
-        [map, confidence]
+        (map, confidence)
+    }
+
+    /// Counts by block what a half-size map has in each of so many parts of a tile of a level, and in all of it.
+    fn count_blocks(
+        &mut self,
+        level: &Level,
+        entry: &str,
+        parts: u32,
+        map: &Buffer,
+    ) -> [Buffer; 2] {
+        let words = level.params.range.count.div_ceil(4 * BLOCK) as u32;
+        let tiles = level.tiles();
+        let [counted, of_all] = [tiles * parts * words, 4 * words].map(|words| self.words(words));
+        self.cleared.push(of_all.clone());
+        let pipeline = self.pipeline(level, None, &[shader!("choose_windows")], entry);
+        self.step("prior", &pipeline, &[map, &counted, &of_all], grid(tiles));
+        [counted, of_all]
+    }
+
+    /// Chooses the blocks of each tile of a level by the half-size map.
+    fn choose_windows(&mut self, level: &Level, map: &Buffer, seen: &Buffer) -> Buffer {
+        let [votes, of_all] = self.count_blocks(level, "count_votes", 1, map);
+        let windows = self.words(2 * level.tiles());
+        let pipeline = self.pipeline(level, None, &[shader!("choose_windows")], "choose");
+        let buffers = [&votes, seen, &of_all, &windows];
+        self.step_from(3, "prior", &pipeline, &buffers, grid(level.tiles().div_ceil(32)));
+        windows
     }
 
     fn filter_speckle(&mut self, level: &Level, map: &Buffer) {
         let all = linear(level.pixels());
         let [labels, sizes] = [(); 2].map(|()| self.words(level.pixels()));
-        let rows = [level.height.min(GROUPS_MAX), level.height.div_ceil(GROUPS_MAX), 1];
+        let rows = grid(level.height);
         let entries = [
             ("label_runs", 3, rows),
             ("join_rows", 2, all),

@@ -451,7 +451,6 @@ fn fills() -> impl Strategy<Value = Option<Fill>> {
 }
 
 /// Parameters and sizes with range windows.
-#[allow(dead_code, reason = "the wgpu engine knows none")]
 pub fn windowed() -> impl Strategy<Value = (Params, (usize, usize))> {
     (params(), (32usize..150, 32usize..80)).prop_filter_map("windows apply", |(params, size)| {
         let params = params.with_windows(true);
