@@ -17,6 +17,7 @@ mod setup;
 mod stream;
 mod waiting;
 
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -59,6 +60,8 @@ fn raised(error: Error) -> PyErr {
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     forks::register(module.py())?;
+    // NumPy's functions are looked up now, because a fork in the middle would leave the lock of that to the child.
+    drop(PyArray1::<u8>::zeros(module.py(), 1, false).readonly());
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("INVALID_RAW", stereod_core::INVALID)?;
     module.add("PARAMETERS", PyTuple::new(module.py(), settings::parameters())?)?;
