@@ -48,14 +48,14 @@ pub(super) struct Plan {
     pub output: Buffer,
 }
 
-/// What guides the next finer level.
+/// Buffers of a coarser level that guide the next finer one.
 struct Coarser {
     expected: Buffer,
     /// Blocks of each tile of range windows.
     windows: Buffer,
 }
 
-/// What the stages of a level make.
+/// Buffers that the stages of a level fill.
 struct Made {
     map: Buffer,
     confidence: Buffer,
