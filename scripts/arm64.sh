@@ -6,22 +6,23 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 usage() {
     cat <<'END'
-Usage: scripts/arm64.sh [--build] [--stereod PROGRAM] [--data LEFT RIGHT]
+Usage: scripts/arm64.sh [--build | --emulate] [--stereod PROGRAM] [--data LEFT RIGHT]
 
 Installs what is missing to build for ARM64 (on Debian, as root), builds, and runs emulated: the tests of the
 vector operations and of the CPU engine, src/core/tests/engine_parity.rs, and the program on the demo scene, whose
 output must be that of this machine's own build. Takes most of an hour on two cores.
 
   --build             only build target/aarch64-unknown-linux-gnu/release/stereod, as for the package
+  --emulate           only let the kernel run programs for ARM64 by QEMU
   --stereod PROGRAM   the x86-64 program to compare with, instead of building it
   --data LEFT RIGHT   also compare on the first pairs of these two videos
 END
 }
 
-only_build=no native='' data=()
+only='' native='' data=()
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --build) only_build=yes ;;
+        --build | --emulate) only=$1 ;;
         --stereod) native=$(realpath "$2") || exit 2; shift ;;
         --data) data=("$(realpath "$2")" "$(realpath "$3")") || exit 2; shift 2 ;;
         -h | --help) usage; exit 0 ;;
@@ -142,6 +143,7 @@ END
 
 setup_packages
 setup_emulation
+if [[ $only == --emulate ]]; then exit; fi
 setup_root
 setup_compiler
 
@@ -164,7 +166,7 @@ cross() (
     "$@"
 )
 
-if [[ $only_build == yes ]]; then
+if [[ $only == --build ]]; then
     cross cargo build --release --locked --features ros2 --target $target || exit 1
     say "built $made/$target/release/stereod"
     exit

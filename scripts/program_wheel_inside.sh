@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs in the Debian 11 of program_wheel.sh: builds GStreamer, the program and their wheel.
+# Runs in the Debian 11 of program_wheel.sh: builds GStreamer, the program and their wheel for
+# the processor that is named.
 set -euo pipefail
 cd /usr/src/stereod
 . scripts/program_wheel_metadata.sh
@@ -7,7 +8,8 @@ cd /usr/src/stereod
 made=/usr/src/made
 gstreamer=/opt/gstreamer
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
-export PKG_CONFIG_PATH=$gstreamer/lib/pkgconfig
+processor=$1 triple=$1-unknown-linux-gnu cross=()
+export PKG_CONFIG_LIBDIR=$gstreamer/lib/pkgconfig:/usr/lib/$processor-linux-gnu/pkgconfig:/usr/share/pkgconfig
 
 # --- GStreamer ---
 
@@ -24,7 +26,7 @@ build() { # PACKAGE OPTION...
     [[ $version == "$newest" ]] || echo "program_wheel: $package $version is built, because the mirror lacks $newest" >&2
     # OpenH264 prints an error at the end of every stream, which is none.
     if [[ $package == gst-plugins-bad1.0 ]]; then sed -i 's/= WELS_LOG_ERROR/= WELS_LOG_QUIET/' ext/openh264/gstopenh264enc.cpp; fi
-    CFLAGS='-O2 -g0' CXXFLAGS='-O2 -g0' meson setup out --prefix="$gstreamer" --libdir=lib --buildtype=release \
+    CFLAGS='-O2 -g0' CXXFLAGS='-O2 -g0' meson setup out "${cross[@]}" --prefix="$gstreamer" --libdir=lib --buildtype=release \
         --wrap-mode=nodownload --auto-features=disabled "$@"
     ninja -C out install
     mkdir -p "$gstreamer/doc/$package"
@@ -44,6 +46,10 @@ policy = pathlib.Path(auditwheel.policy.__file__).with_name("manylinux-policy.js
 policy.write_text(re.sub(r'"lib(glib-2.0|gobject-2.0|gthread-2.0).so.\d+",\s*', "", policy.read_text()))
 END
     mkdir -p /build
+    if [[ $processor != "$(uname -m)" ]]; then
+        meson env2mfile --cross --debarch=arm64 -o /build/cross
+        cross=(--cross-file=/build/cross)
+    fi
     build openh264 -Ddefault_library=static
     build gstreamer1.0
     # Names of features, which have no spaces.
@@ -68,7 +74,13 @@ write_materials() {
     local library package version
     cp "$made/crates.txt" "$about/licenses/"
     for package in "$gstreamer"/doc/*; do echo "${package##*/} $(cat "$package/version")"; done >"$made/materials"
-    ldd "$wheel_folder"/stereod_program/{stereod,plugins/*.so} | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u |
+    # Not by ldd, which runs what it reads.
+    python3 - "$wheel_folder"/stereod_program/{stereod,plugins/*.so} <<'END' | sort -u |
+import pathlib, sys
+from auditwheel.lddtree import ldd
+for file in map(pathlib.Path, sys.argv[1:]):
+    print(*(library.realpath for library in ldd(file).libraries.values()), sep="\n")
+END
         while read -r library; do
             # Programs without /usr name libraries in /lib, the packages those in /usr/lib, or the other way round.
             package=$(dpkg-query --search "$library" "${library#/usr}" "/usr$library" 2>/dev/null | head -n 1 || true)
@@ -92,17 +104,19 @@ build_wheel() {
     local registry
     registry=$(echo /usr/src/cargo/registry/src/*)
     RUSTFLAGS="--remap-path-prefix=$registry=/usr/src/cargo" CARGO_HOME=/usr/src/cargo RUSTUP_HOME=/usr/src/rustup \
-        CARGO_TARGET_DIR=$made/cargo cargo build --release --locked --offline --features ros2,linked
+        CARGO_TARGET_DIR=$made/cargo PKG_CONFIG_ALLOW_CROSS=1 CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        cargo build --release --locked --offline --features ros2,linked --target "$triple"
     rm -rf "$made/wheel" "$made/out"
     mkdir -p "$wheel_folder/stereod_program/plugins"
-    cp src/python/stereod_program/__init__.py "$made/cargo/release/stereod" "$wheel_folder/stereod_program/"
+    cp src/python/stereod_program/__init__.py "$made/cargo/$triple/release/stereod" "$wheel_folder/stereod_program/"
     cp "$gstreamer"/lib/gstreamer-1.0/*.so "$wheel_folder/stereod_program/plugins/"
     export LD_LIBRARY_PATH=$gstreamer/lib
-    write_metadata "$about" "$version" "py3-none-linux_$(uname -m)"
+    write_metadata "$about" "$version" "py3-none-linux_$processor"
     write_materials
     python3 -m wheel pack --dest-dir "$made/wheel" "$wheel_folder"
-    # Adds the libraries, and checks that nothing newer than this Debian's C library is needed.
-    auditwheel repair --strip --plat "manylinux_2_31_$(uname -m)" --wheel-dir "$made/out" "$made"/wheel/*.whl
+    # Adds the libraries, and writes from which glibc on the wheel runs, which is at most this Debian's.
+    ln -sf "/usr/bin/$processor-linux-gnu-strip" /usr/local/bin/strip
+    auditwheel repair --strip --plat auto --wheel-dir "$made/out" "$made"/wheel/*.whl
 }
 
 if [[ ! -e $gstreamer/made ]]; then build_gstreamer; fi

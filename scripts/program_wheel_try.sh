@@ -23,7 +23,7 @@ stereod run --demo --serve 127.0.0.1:8080 --headless >page 2>&1 &
 program=$!
 check "the page shows depth" python3 - <<'END'
 import time, urllib.error, urllib.request
-for attempt in range(600):
+for attempt in range(6000):
     try:
         assert urllib.request.urlopen("http://127.0.0.1:8080/snapshot/depth.png").read().startswith(b"\x89PNG")
         break

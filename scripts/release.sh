@@ -14,7 +14,7 @@ Builds the parts of a release from the last commit into target/release-VERSION, 
   sbom      a bill of materials in CycloneDX's format (those of the wheels are in the wheels)
   package   the Debian package, its debug symbols, and a tarball of its files for other distributions
   wheel     the Python wheel, on x86-64 for Windows, too
-  program   the program with its own GStreamer as a wheel, for this processor only (root), and on x86-64 for Windows
+  program   the program with its own GStreamer as a wheel (root), and on x86-64 for Windows
   check     nothing; it checks all crates for known vulnerabilities and origin, the packages, the wheels,
             the desktop entry and the AppStream metadata
   sums      SHA256SUMS, which the other parts write as well
@@ -117,6 +117,7 @@ build_wheel() {
 
 build_program() {
     scripts/program_wheel.sh
+    if [[ $arm64 == yes ]]; then scripts/program_wheel.sh --arm64; fi
     if [[ $(uname -m) == x86_64 ]]; then scripts/program_wheel_windows.sh; fi
     cp "$made"/wheels/stereod_program-*.whl "$out"
 }
