@@ -25,7 +25,7 @@ pub use calibrate::CalibrateArgs;
 pub use calibration::CalibrationArgs;
 #[cfg(feature = "evaluate")]
 pub use evaluate::EvaluateArgs;
-pub use flags::{Common, Computation, FlagLayer, RigFlags, Strict};
+pub use flags::{CameraFlags, Common, Computation, FlagLayer, RigFlags, Strict};
 use flags::{SettingFlags, parser};
 pub use rectify::RectifyArgs;
 use source::TopicArgs;
@@ -361,7 +361,7 @@ pub struct ObstaclesArgs {
     pub zones: Option<PathBuf>,
 
     #[command(flatten)]
-    pub rig: RigFlags,
+    pub cameras: CameraFlags,
 
     #[command(flatten, next_help_heading = "Matching")]
     pub matching: SettingFlags<MATCHING>,
@@ -379,7 +379,7 @@ impl ObstaclesArgs {
         self.pair.lay(&mut layer);
         let zones = self.zones.as_deref().map(|path| text_of(path.as_os_str()));
         layer.put("obstacles", "zones", "--zones", zones);
-        self.rig.lay(&mut layer);
+        self.cameras.lay(&mut layer);
         layer.add(&self.matching);
         layer.add(&self.compute);
         layer
@@ -592,7 +592,6 @@ mod tests {
         assert_eq!(loaded.origin("output", "preview").to_string(), "default");
         assert!(run("--demo --headless --window").is_err());
         assert!(run("--demo --calibration rig.toml --focal 435.2").is_err());
-        assert!(run("--demo --alpha 0.5").is_err());
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub struct CalibrateArgs {
     pub keep_all: bool,
 
     /// Write the calibration even if it is bad
-    #[arg(long, conflicts_with = "print_board")]
+    #[arg(long)]
     pub force: bool,
 
     /// The calibration (TOML; `stereod calibration convert` writes other formats), or the board to
@@ -122,7 +122,6 @@ pub struct CalibrateArgs {
 
     /// The whole report as one JSON object; `-` is standard output
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with = "print_board")]
     pub json: Option<PathBuf>,
 
     /// Largest number of pairs of a video or camera to use; the most different ones are chosen
@@ -135,12 +134,13 @@ pub struct CalibrateArgs {
     pub headless: bool,
 
     /// Open the guided window also for a recorded video
-    #[arg(long, conflicts_with_all = ["left_pictures", "print_board"])]
+    #[arg(long, conflicts_with = "left_pictures")]
     pub window: bool,
 
     /// Print the board to scale instead
     #[arg(long, help_heading = "Printing")]
-    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom", "recording"])]
+    #[arg(conflicts_with_all = ["left_pictures", "left", "right", "side_by_side", "top_bottom", "recording", "swap"])]
+    #[arg(conflicts_with_all = ["model", "corner_window", "keep_all", "force", "json", "max_pairs", "headless", "window"])]
     pub print_board: bool,
 
     /// The paper
@@ -218,6 +218,7 @@ mod tests {
             "--print-board --left-pictures a --right-pictures b",
             "--print-board --json a",
             "--print-board --force",
+            "--print-board --model fisheye",
             "--page a4 --left a --right b",
             "--page a4 drive.mcap",
             "--left a --right b --headless --window",

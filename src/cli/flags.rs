@@ -162,9 +162,7 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
         "--format" => arg.ignore_case(true).conflicts_with("demo"),
         "--window-settings" => arg.value_hint(ValueHint::FilePath).conflicts_with("headless"),
         "--colour-map" => arg.alias("color-map"),
-        "--alpha" => arg
-            .requires("calibration")
-            .value_parser(|text: &str| text.parse::<f64>().map(Value::from)),
+        "--alpha" => arg.value_parser(|text: &str| text.parse::<f64>().map(Value::from)),
         "--focal" | "--baseline" | "--centre" => arg.conflicts_with("calibration"),
         "--calibration" | "--align" => arg.value_hint(ValueHint::FilePath),
         name => {
@@ -332,24 +330,38 @@ impl Computation {
     }
 }
 
-/// The two cameras.
+/// The two cameras, and what outputs say by them.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Cameras")]
 pub struct RigFlags {
     #[command(flatten)]
-    pub calibration: SettingFlags<CALIBRATION>,
+    pub cameras: CameraFlags,
 
     #[command(flatten)]
     pub quantity: SettingFlags<QUANTITY>,
+}
+
+impl RigFlags {
+    pub fn lay(&self, layer: &mut FlagLayer) {
+        self.cameras.lay(layer);
+        layer.add(&self.quantity);
+    }
+}
+
+/// The two cameras.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cameras")]
+pub struct CameraFlags {
+    #[command(flatten)]
+    pub calibration: SettingFlags<CALIBRATION>,
 
     #[command(flatten)]
     pub rectified: SettingFlags<RECTIFIED>,
 }
 
-impl RigFlags {
+impl CameraFlags {
     pub fn lay(&self, layer: &mut FlagLayer) {
         layer.add(&self.calibration);
-        layer.add(&self.quantity);
         layer.add(&self.rectified);
         // The numbers replace a calibration file of a lower layer.
         let none = (!self.rectified.is_empty()).then_some("");

@@ -26,6 +26,7 @@ use self::work::Work;
 use super::{Error, load, print, signals};
 use crate::cli::batch::{BatchArgs, BatchCommand};
 use crate::cli::{Common, FlagLayer};
+use crate::run::open::outputs::check_flags;
 use crate::settings::Loaded;
 use stereod_core::matching::cost::Cost;
 use stereod_io::control::{Control, Switch};
@@ -239,7 +240,14 @@ fn refuse_settings(loaded: &Loaded, args: &BatchArgs) -> Result<(), Error> {
     if has("record") && has("mcap") {
         return Err(Error::usage("--write: record and mcap exclude each other; choose one"));
     }
-    Ok(())
+    check_flags(
+        loaded,
+        &[
+            ("output", "preview_view", has("preview"), "--write preview"),
+            ("output", "pictures_format", has("pictures"), "--write pictures"),
+            ("output", "mcap", has("mcap"), "--write mcap"),
+        ],
+    )
 }
 
 /// Refuses to divide inputs if a stage remembers earlier pairs and no run-in is given.

@@ -18,6 +18,7 @@ use crate::observe::exposure::{self, ExposureObserver};
 use crate::observe::known::KnownObserver;
 use crate::observe::range::{Spare, TooFew, too_few};
 use crate::observe::told::{Check, Told, Warnings};
+use crate::run::open::outputs::check_flags;
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::prepare::{ranging, reversed};
 use crate::settings::{Loaded, Settings};
@@ -41,6 +42,9 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let settings = &loaded.settings;
     // Wrong names of outputs are reported before any time is spent.
     let format = check_names(&args, settings.output.depth)?;
+    let shows_depth = args.colour.is_some() || args.cloud.is_some();
+    let about = |key| ("output", key, shows_depth, "--colour or --cloud");
+    check_flags(&loaded, &[about("near_m"), about("far_m")])?;
     let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
     let stills = Stills::find(&spec, &settings.source)?;
     let inputs = inputs(&loaded, spec.local_files());

@@ -196,8 +196,17 @@ impl Scratch {
         let mut before = "";
         // Replaces /tmp.
         let here = format!("{}/", self.path().display());
+        // The stand-ins have formats of their own, about which flags are refused, but not settings.
+        let of_cameras = |flag: &str| {
+            ["--size", "--rate", "--format"].contains(&flag)
+                && arguments.iter().any(|word| word.starts_with("/dev/"))
+        };
         for &word in arguments {
             match word {
+                flag if of_cameras(flag) => words.push("--set".into()),
+                value if of_cameras(before) => {
+                    words.push(format!("source.{}={value}", &before[2..]))
+                }
                 // Any source.
                 "..." => words.extend(["--left", LIVE, "--right", LIVE].map(String::from)),
                 camera if camera.starts_with("/dev/") => {

@@ -178,7 +178,7 @@ fn what_is_missing_or_contradictory_is_said_before_anything_begins() {
     std::fs::write(folder.path().join("half.json"), "{\"K1\": [[90.0, 0.0").unwrap();
     for (arguments, expected) in [
         (&["run", "--left", "l.mkv", "--right", "r.mkv", "--depth"][..], "--calibration FILE"),
-        (&["match", "l.png", "r.png", "-o", "z.png", "--near", "1"], "--near or --far needs"),
+        (&["match", "l.png", "r.png", "-o", "z.png", "--near", "1"], "--colour or --cloud"),
         (&["run", "--demo", "--near", "2", "--far", "1"], "more than output.near_m"),
         (&["run", "--demo", "--focal", "400"], "both --focal and --baseline"),
         (&["run", "--demo", "--calibration", "none.toml"], "none.toml"),

@@ -8,7 +8,7 @@ use crate::matching::saturation::ALIKE;
 use crate::matching::subpixel::LIMIT_UNIT;
 use crate::matching::texture::{RESPONSE_MAX, UNCLIPPED};
 use crate::matching::window::UNIT;
-use crate::matching::{Params, Subpixel, confidence};
+use crate::matching::{Params, Subpixel, confidence, windows};
 
 /// Returns the constants of a level with these parameters. What is off has a value that changes nothing.
 pub fn constants(params: &Params, has_coarser: bool) -> Vec<Constant> {
@@ -32,6 +32,10 @@ pub fn constants(params: &Params, has_coarser: bool) -> Vec<Constant> {
         ("PRIOR_REACH", REACH.into()),
         ("BEND_MAX", BEND_MAX.into()),
         ("BEND_REACH", BEND_REACH as i64),
+        ("WINDOW_BLOCKS", windows::BLOCKS as i64),
+        ("WINDOW_MARGIN", windows::MARGIN.into()),
+        ("WINDOW_SEEN", windows::SEEN.into()),
+        ("WINDOW_OWN", windows::OWN.into()),
         // Paths and selection.
         ("SURFACE", (params.surface && has_coarser).into()),
         ("P1", params.p1.into()),

@@ -32,7 +32,7 @@ use stereod_io::sink::video::{
     check_recording_name,
 };
 use stereod_io::sink::{Sink, StagesInTime, StreamInfo, mcap};
-use stereod_io::source::spec::{SourceSpec, files_of_fragment, values_of_fragment};
+use stereod_io::source::spec::{SourceSpec, StreamSpec, files_of_fragment, values_of_fragment};
 
 /// Largest size of an attached calibration file in bytes.
 const CALIBRATION_MAX: u64 = 16 << 20;
@@ -371,7 +371,20 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     let settings = &loaded.settings;
     let records = wanted(settings).any(|(output, _)| matches!(output.kind, Kind::Recording(_)));
     settings.output.complete(records).map_err(Error::usage)?;
-    check_flags(loaded)?;
+    let output = &settings.output;
+    let has_camera = spec.streams().any(|stream| matches!(stream, StreamSpec::Camera(_)));
+    check_flags(
+        loaded,
+        &[
+            ("output", "preview_view", !output.preview.is_empty(), "--preview"),
+            ("output", "pictures_format", !output.pictures.is_empty(), "--pictures"),
+            ("output", "clouds_format", !output.clouds.is_empty(), "--clouds"),
+            ("output", "stream_view", !output.stream.is_empty(), "--stream"),
+            ("source", "size", has_camera, "cameras such as /dev/video0"),
+            ("source", "rate", has_camera, "cameras such as /dev/video0"),
+            ("source", "format", has_camera, "cameras such as /dev/video0"),
+        ],
+    )?;
     check_on_demand(settings, settings.window.mode != WindowMode::Off)?;
     for (output, path) in wanted(settings) {
         let named = match output.kind {
@@ -410,18 +423,14 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
     })
 }
 
-/// Fails if a flag is about an output that is missing. The configuration file may choose formats of outputs that only some
-/// runs have.
-fn check_flags(loaded: &Loaded) -> Result<(), Error> {
-    let output = &loaded.settings.output;
-    for (key, of, flag) in [
-        ("preview_view", &output.preview, "--preview"),
-        ("pictures_format", &output.pictures, "--pictures"),
-        ("clouds_format", &output.clouds, "--clouds"),
-        ("stream_view", &output.stream, "--stream"),
-    ] {
-        if let (Origin::Flag(about), true) = (loaded.origin("output", key), of.is_empty()) {
-            return Err(Error::usage(format!("{about} is about {flag}: give {flag} as well")));
+/// Fails if one of these settings is a flag about something that is missing. The configuration file may have values for
+/// what only some runs have.
+pub fn check_flags(loaded: &Loaded, about: &[(&str, &str, bool, &str)]) -> Result<(), Error> {
+    for &(section, key, is_there, of) in about {
+        if let (Origin::Flag(flag), false) = (loaded.origin(section, key), is_there) {
+            return Err(Error::usage(format!(
+                "{flag} is about {of}: give {of} as well, or leave it out"
+            )));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::{Common, FlagLayer};
 use crate::run::Error;
-use crate::settings::{Layers, Loaded, Origin, Places, config_file};
+use crate::settings::{Layers, Loaded, Origin, Places, config_file, rows};
 use crate::telemetry::logs;
 use stereod_calibration::format::file_list;
 use stereod_core::engine::Choice;
@@ -36,8 +36,20 @@ pub fn load(common: &Common, flags: FlagLayer) -> Result<Loaded, Error> {
     Ok(loaded)
 }
 
-/// Warns of settings for GPUs if the CPU is to be used, and tells of a default that follows the engine.
+/// Warns of settings for GPUs if the CPU is to be used, and of flags for another cost or mode, and tells of a default
+/// that follows the engine.
 fn say_what_is_ignored(loaded: &Loaded) {
+    for (section, row) in rows() {
+        let Some((key, names)) = row.only else { continue };
+        let name = loaded.values()[section][key].as_str().unwrap_or_default();
+        let origin = loaded.origin(section, row.key);
+        if matches!(origin, Origin::Flag(_) | Origin::Set(_)) && !names.contains(&name) {
+            tracing::warn!(
+                "{origin} is ignored: {section}.{key} is {name}, not {}",
+                names.join(" or ")
+            );
+        }
+    }
     let engine = &loaded.settings.engine;
     if *loaded.origin("matching", "ad_window") == Origin::For("wgpu") {
         tracing::info!("the wgpu engine has the cost `ad` of single pixels only: --ad-window is 1");

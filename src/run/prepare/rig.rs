@@ -176,6 +176,12 @@ impl<'a> Cameras<'a> {
     /// Returns the rig for left and right images of these sizes in pixels.
     pub fn for_pictures(&self, sizes: [(usize, usize); 2]) -> Result<Rig, Error> {
         let [size, other] = sizes;
+        let alpha = self.settings.alpha.filter(|_| self.have_calibration());
+        if alpha.is_none() && self.settings.alpha.is_some() {
+            tracing::warn!(
+                "calibration.alpha is ignored: no calibration says how to rectify these pictures"
+            );
+        }
         if self.files.is_empty() && self.loaded.is_none() {
             if size != other {
                 return Err(Error::Failed(anyhow::anyhow!(
@@ -193,7 +199,6 @@ impl<'a> Cameras<'a> {
             return Ok(Rig { pairs, calibrated: false, calibration: None, aligner });
         }
         let (calibration, file) = self.calibration_for(sizes)?;
-        let alpha = self.settings.alpha.filter(|_| self.have_calibration());
         if alpha.is_none() && calibration.comes_rectified() {
             let geometry = calibration.rectification.as_ref().map(Rectification::geometry);
             if let Some(StereoGeometry { focal_px, baseline_m, .. }) = geometry {

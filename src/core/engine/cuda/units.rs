@@ -19,7 +19,6 @@ use super::plan::{filters, temporal_units};
 use crate::engine::constants::constants;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::mutual_information;
-use crate::matching::windows::{BLOCKS, MARGIN, OWN, SEEN};
 use crate::matching::{BlockWindow, Cost, Guide, Params, Paths};
 
 /// The translation units for this job; needs no GPU.
@@ -85,13 +84,7 @@ fn support(level: &Level, device: &Properties) -> Vec<Unit> {
         units.push(Unit::new("blend.cu").pixelwise());
     }
     if params.windows {
-        let choice = Unit::new("choose_windows.cu")
-            .pixelwise()
-            .define("WINDOW_BLOCKS", BLOCKS)
-            .define("WINDOW_MARGIN", MARGIN)
-            .define("WINDOW_SEEN", SEEN)
-            .define("WINDOW_OWN", OWN);
-        units.push(choice);
+        units.push(Unit::new("choose_windows.cu").pixelwise());
     }
     if sums_windows(params) {
         units.push(windows(level, device));

@@ -10,7 +10,7 @@ use crate::engine::interface::Refusal;
 use crate::matching::cost::Constant;
 use crate::matching::params::P2Mode;
 use crate::matching::subpixel::LIMITS;
-use crate::matching::windows::{BLOCK, BLOCKS, CANDIDATES, MARGIN, OWN, SEEN, TILE};
+use crate::matching::windows::{BLOCK, CANDIDATES, TILE};
 use crate::matching::{Cost, Params, Paths, Subpixel, levels, params};
 
 // Numbers of the costs.
@@ -150,10 +150,6 @@ impl Level {
             ("STRIP", rows.into()),
             ("WINDOWED", self.params.windows.into()),
             ("WINDOW_TILE", TILE as i64),
-            ("WINDOW_BLOCKS", BLOCKS as i64),
-            ("WINDOW_MARGIN", MARGIN.into()),
-            ("WINDOW_SEEN", SEEN.into()),
-            ("WINDOW_OWN", OWN.into()),
             ("BLOCK_CANDIDATES", BLOCK as i64),
             ("WINDOWS_ACROSS", self.tiles_across().into()),
             ("SEGMENT", self.segment().into()),
