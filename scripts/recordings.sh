@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests recordings of messages, written by other programs, with the program in STEREOD_TEST_PROGRAM. Exits with 77
+# Tests recordings of messages, written by other programs, and stereo networks, with the program in STEREOD_TEST_PROGRAM. Exits with 77
 # if Python's packages cannot be fetched.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,4 +11,4 @@ if [ ! -x "$STEREOD_TEST_PROGRAM" ]; then
 fi
 scripts/test_tools.sh || exit 77
 export STEREOD_TEST_PROGRAM
-exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/recordings "$@"
+exec "$tools/bin/python" -m pytest -p no:cacheprovider -ra tests/recordings tests/networks "$@"

@@ -116,6 +116,8 @@ pub enum Command {
     /// List the processors and cameras of this machine
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
+    /// List stereo networks of others for `--engine onnx:FILE`
+    Models(ModelsArgs),
     /// Print or check the settings
     Config(ConfigArgs),
     /// Print the JSON Schema of the statistics that `run --stats` writes
@@ -290,6 +292,10 @@ pub struct MatchArgs {
     #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
     pub confidence: Option<PathBuf>,
 
+    /// Whether a network and matching agree as well, as a coloured image; needs --engine onnx:FILE and --check sgm
+    #[arg(long, value_name = "OUT.png", value_hint = ValueHint::FilePath)]
+    pub verdicts: Option<PathBuf>,
+
     /// Point cloud in metres as well, coloured by the left image: .ply, .pcd or .las
     #[arg(long, value_name = "OUT.ply", value_hint = ValueHint::FilePath)]
     pub cloud: Option<PathBuf>,
@@ -451,6 +457,14 @@ pub struct DevicesArgs {
 
     #[command(flatten)]
     pub common: Common,
+}
+
+/// Arguments of `models`.
+#[derive(Clone, Debug, Args)]
+pub struct ModelsArgs {
+    /// Print a JSON array
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `config`.

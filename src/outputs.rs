@@ -83,7 +83,7 @@ pub enum Kind {
 pub type Open = fn(Place, &Setup) -> Result<Box<dyn Sink>>;
 
 /// All outputs but the stream, which has no path.
-pub static OUTPUTS: [Output; 11] = [
+pub static OUTPUTS: [Output; 12] = [
     Output {
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
@@ -109,6 +109,12 @@ pub static OUTPUTS: [Output; 11] = [
         path: |settings| path_of(&settings.output.whitened),
         pieces: &[("whitened", "whitened.mkv")],
         kind: Kind::Recording(|place, to| boxed(Recorder::of_whitened(place, &to.stream))),
+    },
+    Output {
+        flag: "--verdicts",
+        path: |settings| path_of(&settings.output.verdicts),
+        pieces: &[("verdicts", "verdicts.mkv")],
+        kind: Kind::Recording(|place, to| boxed(Recorder::of_verdicts(place, &to.stream))),
     },
     Output {
         flag: "--aligned",

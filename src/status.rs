@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::observe::alignment::{Measurement, State};
 use crate::observe::exposure::Exposure;
-use crate::observe::map_metrics::{Classes, MapMetrics};
+use crate::observe::map_metrics::{Classes, MapMetrics, Shares};
 use crate::pipeline::{Counters, SinkCounts};
 use crate::telemetry::progress::{Distribution, Progress, RecentMs, TIME_CLASSES_US};
 use crate::telemetry::warnings::{self, Warning};
@@ -54,6 +54,9 @@ pub struct RunStatus {
     pub skew: Option<Distribution>,
     /// Share of the pixels of the last map that have a disparity.
     pub valid_share: Option<f64>,
+    /// Verdicts on the last map of a network that is checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Shares>,
     pub alignment: Option<Judged<Measurement>>,
     pub exposure: Option<Judged<Exposure>>,
     /// State of the left and the right camera; `None` for recorded sources.
@@ -141,6 +144,7 @@ impl RunStatus {
             device_time: progress.device_time_within(&TIME_CLASSES_US),
             skew: Some(distribution(&maps.skew)),
             valid_share: maps.valid_share,
+            verdicts: maps.verdicts,
             alignment,
             exposure,
             cameras: parts.live.map(|live| Eye::BOTH.map(|eye| live.eye(eye).summary())),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::verify::verify;
+use super::verify::{refuse_verification, verify};
 use super::{Error, load, print};
 use crate::cli::BenchArgs;
 use crate::observe::range::Spare;
@@ -42,6 +42,7 @@ pub fn run(args: BenchArgs) -> Result<(), Error> {
         return report_machine(&args, path);
     }
     let loaded = load(&args.common, args.flags())?;
+    refuse_verification(args.verify, &loaded.settings)?;
     let settings = &loaded.settings.engine;
     let reports = match &args.multiprocessors[..] {
         [] => vec![report(&args, &loaded, settings.multiprocessors)?],
@@ -121,7 +122,8 @@ fn report(
     let loaded = fit::fit_settings(loaded, &demand, &rig, multiprocessors, &mut || ())?;
     let (settings, params) = (&loaded.settings, &loaded.params);
     // Only a GPU has parts to compare.
-    let choice = if args.multiprocessors.is_empty() { settings.engine.kind } else { Choice::Cuda };
+    let choice =
+        if args.multiprocessors.is_empty() { &settings.engine.kind } else { &Choice::Cuda };
     let mut options = settings.engine.options();
     options.cuda.multiprocessors = multiprocessors;
     let bytes_of = |depth: usize| {

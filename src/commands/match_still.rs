@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::stills::Stills;
-use super::verify::{verify, verify_rectified};
+use super::verify::{refuse_verification, verify, verify_rectified};
 use super::{Error, heed, inputs, load, print};
 use crate::cli::MatchArgs;
 use crate::observe::Observer;
@@ -16,18 +16,20 @@ use crate::observe::alignment::{Options, Summary, Verdict};
 use crate::observe::duplicate::find_duplicate;
 use crate::observe::exposure::{self, ExposureObserver};
 use crate::observe::known::KnownObserver;
+use crate::observe::map_metrics::Shares;
 use crate::observe::range::{Spare, TooFew, too_few};
 use crate::observe::told::{Check, Told, Warnings};
-use crate::run::open::outputs::check_flags;
+use crate::run::open::outputs::{check_flags, refuse_verdicts};
 use crate::run::prepare::rig::{Cameras, Rig};
 use crate::run::prepare::{ranging, reversed};
 use crate::settings::{Loaded, Settings};
 use stereod_core::engine::{Engine, PairSpec};
 use stereod_core::frame::{Eye, INVALID, Image, Matched, StereoGeometry, StereoPair};
 use stereod_core::matching::tiles::TileLayout;
-use stereod_core::matching::{History, Params};
+use stereod_core::matching::{History, Params, verdict};
 use stereod_core::picture::cloud::{self, CloudFormat};
 use stereod_core::picture::encoding::Encoding;
+use stereod_core::picture::png::encode_rgb;
 use stereod_core::settings::Origin;
 use stereod_core::thread::locked;
 use stereod_core::{engine, files};
@@ -42,9 +44,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     let settings = &loaded.settings;
     // Wrong names of outputs are reported before any time is spent.
     let format = check_names(&args, settings.output.depth)?;
-    let shows_depth = args.colour.is_some() || args.cloud.is_some();
-    let about = |key| ("output", key, shows_depth, "--colour or --cloud");
-    check_flags(&loaded, &[about("near_m"), about("far_m")])?;
+    check_outputs(&args, &loaded)?;
     let spec = args.pair.spec().ok_or_else(|| Error::usage("give a picture for each view"))?;
     let stills = Stills::find(&spec, &settings.source)?;
     let inputs = inputs(&loaded, spec.local_files());
@@ -85,6 +85,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
         min_disparity: params.range.min,
         disparities: params.range.count,
         known: outcome.known(),
+        verdicts: outcome.matched.verdicts.as_ref().map(|verdicts| Shares::of(verdicts.pixels())),
         engine,
         engine_ms,
         verified,
@@ -108,6 +109,8 @@ struct Report<'a> {
     disparities: usize,
     /// Percentage of the pixels with a disparity.
     known: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdicts: Option<Shares>,
     engine: String,
     engine_ms: f64,
     /// Number of pixels that equal the reference's, with `--verify`.
@@ -133,7 +136,8 @@ impl Report<'_> {
         let verified = self.verified.map_or_else(String::new, |pixels| {
             format!("identical with the reference ({pixels} pixels)\n")
         });
-        print(format!("pixels with a disparity: {:.1} %\n{verified}", self.known))
+        let checked = self.verdicts.map(|shares| format!("{shares}\n")).unwrap_or_default();
+        print(format!("pixels with a disparity: {:.1} %\n{checked}{verified}", self.known))
     }
 }
 
@@ -142,6 +146,7 @@ fn outputs(args: &MatchArgs) -> impl Iterator<Item = (&'static str, &Path)> + Cl
         ("-o", Some(&args.output)),
         ("--colour", args.colour.as_ref()),
         ("--confidence", args.confidence.as_ref()),
+        ("--verdicts", args.verdicts.as_ref()),
         ("--cloud", args.cloud.as_ref()),
         ("--aligned", args.aligned.as_ref()),
     ];
@@ -153,12 +158,26 @@ fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
-    for (flag, path) in [("--colour", &args.colour), ("--confidence", &args.confidence)] {
+    let pictures = [
+        ("--colour", &args.colour),
+        ("--confidence", &args.confidence),
+        ("--verdicts", &args.verdicts),
+    ];
+    for (flag, path) in pictures {
         let named = path.as_deref().map_or(Ok(()), check_png_name);
         named.context(flag).map_err(Error::Usage)?;
     }
     files::refuse_same(outputs(args)).map_err(Error::Usage)?;
     Ok(format)
+}
+
+/// Fails if flags are about outputs or an engine that are missing.
+fn check_outputs(args: &MatchArgs, loaded: &Loaded) -> Result<(), Error> {
+    let shows_depth = args.colour.is_some() || args.cloud.is_some();
+    let about = |key| ("output", key, shows_depth, "--colour or --cloud");
+    check_flags(loaded, &[about("near_m"), about("far_m")])?;
+    refuse_verdicts(args.verdicts.is_some(), &loaded.settings)?;
+    refuse_verification(args.verify, &loaded.settings)
 }
 
 fn read_cameras<'a>(
@@ -184,7 +203,7 @@ fn make(loaded: &Loaded, params: &Params, pairs: &PairSpec) -> anyhow::Result<Bo
     let mut options = loaded.settings.engine.options();
     // There is only one pair.
     options.cuda.in_flight = 1;
-    engine::create(loaded.settings.engine.kind, params, pairs, &options)
+    engine::create(&loaded.settings.engine.kind, params, pairs, &options)
 }
 
 /// A matched pair, and the engine that matched it.
@@ -309,6 +328,10 @@ impl Outcome<'_> {
         }
         if let (Some(path), Some(confidence)) = (&args.confidence, confidence) {
             write_grey_png(path, confidence)?;
+        }
+        if let (Some(path), Some(verdicts)) = (&args.verdicts, &self.matched.verdicts) {
+            let rgb = verdict::colours(verdicts.pixels());
+            files::write_whole(path, &encode_rgb(&rgb, verdicts.width(), verdicts.height())?)?;
         }
         if let Some(path) = &args.colour {
             let mut scale = ColourScale::new(colour_range(self.loaded, geometry), range);

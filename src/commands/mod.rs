@@ -12,6 +12,7 @@ pub mod evaluate;
 pub mod info;
 pub mod man;
 mod match_still;
+mod models;
 mod obstacles;
 pub mod rectify;
 mod stills;
@@ -106,6 +107,7 @@ fn dispatch(cli: Cli) -> Result<(), Error> {
         Command::Calibration(args) => calibration::run(args),
         Command::Info(args) => info::run(args),
         Command::Devices(args) => devices::run(args),
+        Command::Models(args) => models::run(&args),
         Command::Config(args) => config::run(args),
         Command::Schema => run::schema(),
         Command::Completions(args) => man::completions(args),

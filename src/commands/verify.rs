@@ -2,6 +2,9 @@
 
 use anyhow::anyhow;
 
+use super::Error;
+use crate::settings::Settings;
+use stereod_core::engine::Choice;
 use stereod_core::engine::difference::{Make, compare, compare_images, first_stage, reference};
 use stereod_core::frame::{Eye, Matched, StereoPair};
 use stereod_core::matching::temporal::layout::Layout as Remembered;
@@ -9,6 +12,17 @@ use stereod_core::matching::tiles::TileLayout;
 use stereod_core::matching::{History, Params};
 use stereod_core::memory::{Budget, product};
 use stereod_core::rectify::Rectifier;
+
+/// Refuses to compare a network's disparity, which has no reference.
+pub fn refuse_verification(verify: bool, settings: &Settings) -> Result<(), Error> {
+    match &settings.engine.kind {
+        Choice::Network(_) if verify => Err(Error::usage(
+            "--verify compares matching with its plain reference, which a network does not have: its result may differ \
+             from machine to machine",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Compares a result with the reference on the same pair, the next one of the stream of `history`,
 /// in the tiles of `layout`, if any. Returns the number of equal pixels. The error names the first stage that differs

@@ -452,6 +452,8 @@ pub struct Matched {
     pub confidence: Option<Image>,
     /// The left image without its background, if the parameters ask for it.
     pub whitened: Option<Whitened>,
+    /// Whether a network's disparity and matching agree, per pixel; `None` unless a network is checked.
+    pub verdicts: Option<Image>,
     /// Result of the temporal stage, if it is on.
     pub temporal: Option<TemporalReport>,
     /// Geometry of the cameras, if known.
@@ -503,6 +505,7 @@ impl Matched {
             disparity,
             confidence: None,
             whitened: None,
+            verdicts: None,
             temporal: None,
             geometry: None,
             obstacles: None,

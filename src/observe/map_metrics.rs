@@ -1,10 +1,14 @@
 //! Figures of the maps for statistics and metrics.
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::Observer;
 use stereod_core::frame::{INVALID, Matched};
+use stereod_core::matching::verdict;
 use stereod_core::thread::locked;
 
 /// Step of the rows that are sampled for the share of valid pixels.
@@ -48,19 +52,74 @@ pub struct MapMetrics {
     pub valid_share: Option<f64>,
     /// Sum of that share over all maps, and their number.
     valid_shares: (f64, u32),
+    /// Verdicts on the last map of a network.
+    pub verdicts: Option<Shares>,
+    /// Numbers of all verdicts.
+    counts: [u64; 5],
 }
 
 impl MapMetrics {
     /// Figures with classes up to these times in microseconds.
     pub fn new(engine_us: &'static [u64], skew_us: &'static [u64]) -> Self {
         let (engine, skew) = (Classes::new(engine_us), Classes::new(skew_us));
-        Self { engine, skew, valid_share: None, valid_shares: (0.0, 0) }
+        Self {
+            engine,
+            skew,
+            valid_share: None,
+            valid_shares: (0.0, 0),
+            verdicts: None,
+            counts: [0; 5],
+        }
+    }
+
+    /// Returns the shares of the verdicts on all maps; `None` without any.
+    pub fn all_verdicts(&self) -> Option<Shares> {
+        self.verdicts.map(|_| Shares::of_counts(self.counts))
     }
 
     /// Returns the mean share of the sampled pixels that have a disparity; `None` before the first map.
     pub fn mean_valid_share(&self) -> Option<f64> {
         let (sum, maps) = self.valid_shares;
         (maps > 0).then(|| sum / f64::from(maps))
+    }
+}
+
+/// Shares of the verdicts on a network, in percent of the pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Shares {
+    /// The network and matching say the same.
+    pub agree: f64,
+    /// Matching knows nothing, or is not sure.
+    pub only_network: f64,
+    /// The network knows nothing.
+    pub only_sgm: f64,
+    /// Matching is sure of another disparity.
+    pub contradict: f64,
+    /// Neither knows it.
+    pub unknown: f64,
+}
+
+impl Shares {
+    pub fn of(verdicts: &[u8]) -> Self {
+        Self::of_counts(verdict::counts(verdicts))
+    }
+
+    fn of_counts(counts: [u64; 5]) -> Self {
+        let all = counts.iter().sum::<u64>().max(1) as f64;
+        let [unknown, agree, only_network, only_sgm, contradict] =
+            counts.map(|count| (1e4 * count as f64 / all).round() / 100.0);
+        Self { agree, only_network, only_sgm, contradict, unknown }
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agree, only_network, only_sgm, contradict, unknown } = self;
+        write!(
+            f,
+            "network and matching: {agree:.1} % agree, {only_network:.1} % only network, {only_sgm:.1} % only matching, \
+             {contradict:.1} % contradict, {unknown:.1} % unknown"
+        )
     }
 }
 
@@ -74,6 +133,11 @@ impl Observer for Shared {
         metrics.valid_shares.0 += share;
         metrics.valid_shares.1 += 1;
         metrics.engine.count(frame.engine_time());
+        if let Some(verdicts) = &frame.verdicts {
+            let counts = verdict::counts(verdicts.pixels());
+            metrics.verdicts = Some(Shares::of_counts(counts));
+            metrics.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
         if let Some(skew_ns) = frame.pair.skew_ns {
             metrics.skew.count(Duration::from_nanos(skew_ns.unsigned_abs()));
         }

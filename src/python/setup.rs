@@ -31,7 +31,8 @@ impl Setup {
             Some(rig) => matcher::pairs(rig.get().rectifier(py)?),
         };
         let settings = &self.loaded.settings.engine;
-        let (params, choice, options) = (self.params.clone(), settings.kind, settings.options());
+        let (params, choice, options) =
+            (self.params.clone(), settings.kind.clone(), settings.options());
         Ok(Recipe { params, pairs, choice, options })
     }
 

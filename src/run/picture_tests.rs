@@ -48,7 +48,7 @@ fn matched(loaded: &Loaded) -> Matched {
     let pairs = PairSpec { geometry, ..PairSpec::rectified(options.width, options.height) };
     let scene = DemoSource::new(options).unwrap();
     let options = loaded.settings.engine.options();
-    let mut engine = engine::create(Choice::Cpu, &loaded.params, &pairs, &options).unwrap();
+    let mut engine = engine::create(&Choice::Cpu, &loaded.params, &pairs, &options).unwrap();
     engine.submit(scene.pair(NUMBER)).unwrap();
     engine.collect().unwrap().unwrap()
 }

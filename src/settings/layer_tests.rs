@@ -128,7 +128,7 @@ fn every_mistake_of_a_file_has_its_line() {
         "config.toml:4: wrong value 300 for `p1` in [matching]: expected `auto` or a whole number from 0 to 255",
         "config.toml:12: wrong value { x = 1 } for `p2` in [matching]: expected `auto` or a whole number",
         "config.toml:6: unknown section [engin]; did you mean [engine]? sections: ",
-        "config.toml:10: wrong value \"gpu\" for `kind` in [engine]: expected one of `auto`",
+        "config.toml:10: wrong value \"gpu\" for `kind` in [engine]: expected `auto`, `cuda`",
         "config.toml:11: unknown key `median` in [engine]; did you mean [matching]? keys: ",
     ];
     assert_eq!(found.len(), starts.len(), "{found:#?}");

@@ -21,7 +21,10 @@ fn unknown_names_get_the_nearest_and_all() {
         "unknown key `disparites` in [matching]; did you mean `disparities`? keys: ad_truncation, "
     ));
     let other = schema::check_key::<Settings>("engine", "median").err().unwrap();
-    assert!(other.contains("in [engine]; did you mean [matching]? keys: cores, "), "{other}");
+    assert!(
+        other.contains("in [engine]; did you mean [matching]? keys: check, cores, "),
+        "{other}"
+    );
     let flag = schema::check_key::<Settings>("source", "frames").err().unwrap();
     assert!(flag.contains("by the flag `--frames` only; `start_s`"), "{flag}");
     let strange = schema::check_key::<Settings>("log", "resolution").err().unwrap();
@@ -91,7 +94,7 @@ fn wrong_values_get_what_is_right() {
     }
     assert_eq!(
         misfit("engine", "kind", "cude"),
-        "wrong value \"cude\" for `kind` in [engine]: expected one of `auto`, `cuda`, `wgpu`, `cpu`; \
+        "wrong value \"cude\" for `kind` in [engine]: expected `auto`, `cuda`, `wgpu`, `cpu` or `onnx:FILE`; \
          did you mean `cuda`?"
     );
 }

@@ -243,8 +243,11 @@ impl App {
             Action::NextColours => self.next_colours(),
             Action::DepthColours => self.depth_colours = !self.depth_colours,
             Action::NextView => {
-                let whitens = self.frame.as_ref().is_some_and(|frame| frame.whitened.is_some());
-                self.view = self.view.next(whitens);
+                let frame = self.frame.as_ref();
+                let there = frame.map_or([false; 2], |frame| {
+                    [frame.whitened.is_some(), frame.verdicts.is_some()]
+                });
+                self.view = self.view.next(there);
             }
             Action::Rows => self.toggle_both_eyes(),
             Action::Snapshot => self.snapshot(),

@@ -25,7 +25,7 @@ const TEXTS: f32 = 38.0;
 const FREE: f32 = 0.5;
 
 /// Views by their buttons' names.
-const VIEWS: [(Action, View, &str); 8] = [
+const VIEWS: [(Action, View, &str); 9] = [
     (Action::Both, View::SideBySide, "Both"),
     (Action::Disparity, View::Disparity, "Disparity"),
     (Action::Points, View::Points, "3-D"),
@@ -34,11 +34,12 @@ const VIEWS: [(Action, View, &str); 8] = [
     (Action::Confidence, View::Confidence, "Confidence"),
     (Action::Rows, View::Pair, "Rows"),
     (Action::NextView, View::Whitened, "Whitened"),
+    (Action::NextView, View::Check, "Check"),
 ];
 
 /// Returns the view that an action chooses.
 pub(super) fn view_of(action: Action) -> Option<View> {
-    let found = VIEWS.iter().find(|(chosen, view, _)| *chosen == action && *view != View::Whitened);
+    let found = VIEWS.iter().find(|(chosen, ..)| *chosen == action && action != Action::NextView);
     found.map(|(_, view, _)| *view)
 }
 

@@ -133,11 +133,13 @@ pub enum View {
     Confidence,
     /// The left view without its background, with motion in black and white.
     Whitened,
+    /// Whether a network and matching agree, in colours.
+    Check,
 }
 
 impl View {
-    /// Returns the next view in a cycle, including whitened images if there are any.
-    pub fn next(self, whitens: bool) -> Self {
+    /// Returns the next view in a cycle, including whitened images and verdicts if there are any.
+    pub fn next(self, [whitens, checks]: [bool; 2]) -> Self {
         match self {
             View::Left => View::Disparity,
             View::Disparity => View::SideBySide,
@@ -145,7 +147,8 @@ impl View {
             View::Points => View::Confidence,
             View::Confidence => View::Right,
             View::Right if whitens => View::Whitened,
-            View::Right | View::Whitened | View::Pair => View::Left,
+            View::Right | View::Whitened if checks => View::Check,
+            View::Right | View::Whitened | View::Check | View::Pair => View::Left,
         }
     }
 
@@ -163,6 +166,7 @@ impl View {
             View::Points => &[Content::Points],
             View::Confidence => &[Content::Confidence],
             View::Whitened => &[Content::Whitened],
+            View::Check => &[Content::Check],
         }
     }
 
@@ -182,4 +186,5 @@ pub enum Content {
     Confidence,
     /// The whitened image in grey.
     Whitened,
+    Check,
 }

@@ -268,6 +268,7 @@ mod tests {
             View::Points,
             View::Confidence,
             View::Whitened,
+            View::Check,
         ] {
             for picture in [(1, 1), (1, 1000), (1000, 1), (752, 480), (33, 7)] {
                 for width in [0, 1, 2, 3, 17, 640] {

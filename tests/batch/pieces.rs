@@ -190,8 +190,9 @@ fn every_output_of_a_piece_is_counted_under_the_name_that_it_gets() {
     let (help, _) = ends(&mut stereod(here, &["batch", "--help"]), 0);
     let (_, help) = help.split_once("--write").unwrap();
     let (outputs, _) = help.split_once("possible values:").unwrap().1.split_once(']').unwrap();
-    // It takes the place of `record`.
-    let outputs = outputs.split(',').map(str::trim).filter(|output| *output != "mcap");
+    // One takes the place of `record`, the other needs a network (tests/networks).
+    let is_wanted = |output: &&str| !["mcap", "verdicts"].contains(output);
+    let outputs = outputs.split(',').map(str::trim).filter(is_wanted);
     let outputs: Vec<&str> = outputs.collect();
     // JSON escapes a quotation mark, and what people read on one line a line feed.
     let out = "o\"\nx";

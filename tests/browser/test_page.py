@@ -8,8 +8,10 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import link
@@ -664,6 +666,36 @@ def test_views_show_both_images(program, open_page):
     # The scale is grey, from black to white.
     bar = [shown[8:14, int(part * shown.shape[1])].mean(axis=0) for part in (0.3, 0.5, 0.6)]
     assert all(np.ptp(colour) < 2 for colour in bar) and bar[0][0] < bar[1][0] < bar[2][0]
+
+
+def test_a_checked_network_has_a_view(run, open_page, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "networks")
+    import make
+
+    make.write(tmp_path)
+    # That of pip.
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    page = open_page(run("--engine", f"onnx:{tmp_path}/liar.onnx", "--check", "sgm").url)
+    page.click('#views label:has([value="check"])')
+    header, _, _ = pause(page)
+    verdicts = page.evaluate("""async () => [...(await import("./page/state.js")).state.frame.verdicts]""")
+    verdicts = np.reshape(verdicts, (HEIGHT, WIDTH))
+    names, colours = zip(*texts(page, "hello")[0]["verdicts"])
+    assert names == ("unknown", "agree", "only network", "only SGM", "contradict")
+    view, name = saved_view(page)
+    assert name.endswith("-check.png") and np.array_equal(view, np.array(colours, "u1")[verdicts])
+    row, column = np.argwhere(verdicts == 1)[-1]
+    point_at(page, column, row, header)
+    until(lambda: "check: agree" in page.locator("#readout").inner_text())
+    assert (np.abs(screen(page) - colours[1]).max(axis=2) <= 1).any()
+    legend = page.locator("#legend")
+    assert legend.get_attribute("aria-label") == "Colours: " + ", ".join(names[1:])
+    assert page.locator("#ticks > *").all_inner_texts() == list(names[1:])
+    shown = np.asarray(Image.open(io.BytesIO(legend.screenshot())).convert("RGB")).astype(int)
+    counts = [(np.abs(shown - colour).max(axis=2) <= 2).sum() for colour in colours[1:]]
+    assert min(counts) > 200 and max(counts) < 1.2 * min(counts), counts
+    page.keyboard.press("i")
+    until(lambda: re.search(r"[\d.]+ % agree, [\d.]+ % contradict", page.locator("#facts").inner_text()))
 
 
 def test_flat_views_are_magnified(program, open_page):

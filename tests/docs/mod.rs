@@ -21,11 +21,12 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 22] = [
+const SHOWN: [(&str, &str, &str); 23] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
     ("docs/design.md", "left  ──", "a diagram"),
+    ("docs/networks.md", "pip install", "needs ONNX Runtime; tests/networks runs such commands"),
     ("docs/obstacles.md", "{\"", "JSON; tests/run/obstacles.rs reads such lines"),
     (
         "docs/obstacles.md",

@@ -86,7 +86,7 @@ impl Search {
         // They come one by one.
         options.cuda.in_flight = 1;
         let params = loaded.params.of_still();
-        let engine = engine::create(settings.engine.kind, &params, &rig.pairs, &options)?;
+        let engine = engine::create(&settings.engine.kind, &params, &rig.pairs, &options)?;
         let limits =
             Limits { least_confidence: settings.obstacles.confidence, ..Limits::default() };
         Ok(Self { engine, start, limits })

@@ -207,7 +207,7 @@ impl Bench<'_> {
         let mut options = settings.options();
         // They come one by one.
         options.cuda.in_flight = 1;
-        engine::create(settings.kind, params, &rig.pairs, &options).map_err(|error| match error
+        engine::create(&settings.kind, params, &rig.pairs, &options).map_err(|error| match error
             .is::<Unusable>(
         ) {
             true => Failure::All(error),

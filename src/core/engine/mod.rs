@@ -6,6 +6,8 @@ pub mod cpu;
 pub mod cuda;
 pub mod difference;
 mod interface;
+#[cfg(feature = "onnx")]
+mod network;
 pub mod tiled;
 mod tiling;
 #[cfg(feature = "wgpu")]
@@ -13,6 +15,7 @@ pub mod webgpu;
 
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
@@ -25,8 +28,8 @@ pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec, Refusal};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub enum Choice {
     /// The fastest that works on this machine.
     #[default]
@@ -36,6 +39,43 @@ pub enum Choice {
     /// A GPU of any maker, or an error.
     Wgpu,
     Cpu,
+    /// The network in this ONNX file.
+    Network(Arc<Path>),
+}
+
+impl FromStr for Choice {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "cuda" => Self::Cuda,
+            "wgpu" => Self::Wgpu,
+            "cpu" => Self::Cpu,
+            text => match text.strip_prefix("onnx:") {
+                Some(file) if !file.is_empty() => Self::Network(Path::new(file).into()),
+                _ => return Err("`auto`, `cuda`, `wgpu`, `cpu` or `onnx:FILE`"),
+            },
+        })
+    }
+}
+
+impl TryFrom<String> for Choice {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// What checks a network's disparity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    #[default]
+    Off,
+    /// Matching of the same pairs, on the fastest engine for it.
+    Sgm,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +111,8 @@ pub struct Options {
     pub cpu: CpuOptions,
     pub cuda: CudaOptions,
     pub tiling: Tiling,
+    /// For a network only.
+    pub check: Check,
     /// Bytes of the budget that `auto` tiles leave free.
     pub spare: u64,
 }
@@ -78,7 +120,7 @@ pub struct Options {
 /// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`]. Steady maps with
 /// confidences are carried along the motion of the rig ([`crate::matching::carry`]).
 pub fn create(
-    choice: Choice,
+    choice: &Choice,
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
@@ -92,18 +134,18 @@ pub fn create(
 /// Fails if no such engine can be made, as far as this is known without making it. `choice`: that of an engine that
 /// was made.
 pub fn check(
-    choice: Choice,
+    choice: &Choice,
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<()> {
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
-    if choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
+    if *choice == Choice::Cpu { tiling::check_memory(params, pairs, options) } else { Ok(()) }
 }
 
 fn choose(
-    choice: Choice,
+    choice: &Choice,
     params: &Params,
     pairs: &PairSpec,
     options: &Options,
@@ -114,13 +156,14 @@ fn choose(
     match choice {
         Choice::Cpu => return on_cpu(),
         Choice::Wgpu => return on_wgpu(params, pairs, options),
+        Choice::Network(file) => return of_network(file, params, pairs, options),
         Choice::Auto | Choice::Cuda => {}
     }
     let error = match tiling::on_cuda(params, pairs, options) {
         Ok(engine) => return Ok(engine),
         Err(error) => error,
     };
-    if choice == Choice::Cuda {
+    if *choice == Choice::Cuda {
         return Err(error).context("the CUDA engine cannot be used (`engine=cpu` needs no GPU)");
     }
     let asked_for = options.cuda.asked_for();
@@ -144,6 +187,37 @@ fn choose(
         return Ok(webgpu::trial::faster(on_cpu()?, params, pairs, options));
     }
     on_cpu()
+}
+
+#[cfg(feature = "onnx")]
+fn of_network(
+    file: &Arc<Path>,
+    params: &Params,
+    pairs: &PairSpec,
+    options: &Options,
+) -> anyhow::Result<Box<dyn Engine>> {
+    let sgm = match options.check {
+        Check::Off => None,
+        Check::Sgm => {
+            let params = params.clone().with_confidence(params.confidence.or(Some(0)));
+            let pairs = PairSpec { rectifier: None, ..pairs.clone() };
+            Some(choose(&Choice::Auto, &params, &pairs, options)?)
+        }
+    };
+    Ok(Box::new(network::NetworkEngine::new(file, params, pairs, options, sgm)?))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn of_network(
+    file: &Path,
+    _: &Params,
+    _: &PairSpec,
+    _: &Options,
+) -> anyhow::Result<Box<dyn Engine>> {
+    anyhow::bail!(Refusal::Device(format!(
+        "built without networks; build with the feature `onnx` for {}",
+        file.display()
+    )))
 }
 
 #[cfg(feature = "wgpu")]

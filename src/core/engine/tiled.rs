@@ -216,17 +216,14 @@ impl Engine for TiledEngine {
         account.stages.extend(filtered);
         let report = passed.as_ref().map(|passed| passed.report);
         self.finished = Some(Matched {
-            disparity,
             confidence,
             whitened: passed.and_then(|passed| passed.whitened),
             temporal: report,
             geometry: self.depth_from,
-            obstacles: None,
             submitted,
-            finished: Instant::now(),
             stages: account.stages,
             device_time: account.device_time,
-            pair,
+            ..Matched::new(pair, disparity)
         });
         Ok(())
     }

@@ -74,7 +74,7 @@ impl Recipe {
         }
         let mut options = options.clone();
         options.cuda.in_flight = in_flight;
-        let engine = engine::create(*choice, params, pairs, &options).map_err(Error::of_engine)?;
+        let engine = engine::create(choice, params, pairs, &options).map_err(Error::of_engine)?;
         let images = Pool::new();
         if let Some(memory) = engine.picture_memory() {
             images.take_from(memory);

@@ -34,6 +34,7 @@ pub mod temporal;
 pub mod texture;
 pub mod tiles;
 pub mod uniqueness;
+pub mod verdict;
 pub mod window;
 pub mod windows;
 pub mod winner;

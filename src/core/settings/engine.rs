@@ -7,14 +7,16 @@ use serde::Deserialize;
 use super::row::Integer::{I32, U16, U32, U64};
 use super::row::Plain::Whole;
 use super::row::{AUTO, ENGINE, Plain, RATE, Row};
+use super::suggest::with_nearest;
 use crate::engine::cpu::{Cores, CpuOptions, NICE, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions, Priority};
-use crate::engine::{Choice, Options, Tiling};
+use crate::engine::{Check, Choice, Options, Tiling};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     pub kind: Choice,
+    pub check: Check,
     pub threads: usize,
     pub cores: String,
     pub nice: Option<i32>,
@@ -33,10 +35,26 @@ pub struct Engine {
 pub const MEMORY_MIB_MAX: i64 = 16 << 20;
 
 pub(super) const ROWS: &[Row] = &[
-    Row::names("kind", "auto", &["auto", "cuda", "wgpu", "cpu"])
-        .flag(ENGINE, "--engine", "ENGINE")
-        .help("Processor that matches.")
-        .about(&["The GPU if there is one, else the CPU", "An NVIDIA GPU, or fail", "A GPU of any maker, through Vulkan, or fail", "The CPU"]),
+    Row::text("kind", "auto", |text| match text.parse::<Choice>() {
+        Ok(_) => Ok(()),
+        Err(expected) => Err(with_nearest(expected, text)),
+    })
+    .flag(ENGINE, "--engine", "ENGINE")
+    .help(
+        "Engine that finds the disparity: `auto`, `cuda`, `wgpu`, `cpu`, or a stereo network, \
+         `onnx:FILE`.",
+    )
+    .more(
+        "`auto`: the GPU if there is one, else the CPU; `cuda`: an NVIDIA GPU, or fail; `wgpu`: a GPU \
+         of any maker, through Vulkan, or fail.",
+    ),
+    Row::names("check", "off", &["off", "sgm"])
+        .flag(ENGINE, "--check", "HOW")
+        .help("Checks the disparity of a network, pixel by pixel.")
+        .about(&[
+            "No check",
+            "Matches the pairs, too, and says where both agree and where they contradict each other",
+        ]),
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
         .help("Threads of the CPU engine; 0 means one per core."),
@@ -142,6 +160,11 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Engine {
+    /// Reports whether a network is checked by matching.
+    pub fn is_checked(&self) -> bool {
+        matches!(self.kind, Choice::Network(_)) && self.check == Check::Sgm
+    }
+
     pub fn options(&self) -> Options {
         let cpu = CpuOptions {
             costs_anew: false,
@@ -164,7 +187,7 @@ impl Engine {
         };
         // Checked when it was read.
         let tiling = self.tiles.parse().unwrap_or_default();
-        Options { cpu, cuda, tiling, spare: 0 }
+        Options { cpu, cuda, tiling, check: self.check, spare: 0 }
     }
 }
 

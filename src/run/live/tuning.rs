@@ -320,7 +320,7 @@ impl Worker {
         }
         // A run on a GPU keeps its parameters rather than moving to the CPU.
         let create = |of: &Loaded, pairs| {
-            engine::create(*choice, &of.params, pairs, &of.settings.engine.options())
+            engine::create(choice, &of.params, pairs, &of.settings.engine.options())
         };
         // Memory is needed for the engine at work and for this one, but for no third one.
         let is_withdrawn = swap.withdraw();
@@ -422,7 +422,7 @@ impl Tunable for Worker {
             return Ok(());
         }
         let options = next.settings.engine.options();
-        engine::check(self.handles.choice, &next.params, &self.rig.pairs, &options)
+        engine::check(&self.handles.choice, &next.params, &self.rig.pairs, &options)
             .context(NoEngine)
     }
 

@@ -20,11 +20,11 @@ pub fn open(
     pictures: &Pool<u8>,
 ) -> anyhow::Result<(Box<dyn Engine>, Reserved)> {
     let settings = &loaded.settings;
-    let choice = settings.engine.kind;
+    let choice = &settings.engine.kind;
     let mut options = settings.engine.options();
     let (raw, matched) = (info.sizes(), rig.pairs.size);
     let waiting = |depth| bytes_waiting(&settings.queue, raw, matched, depth, info.has_colour);
-    let depth = if choice == Choice::Cpu { 1 } else { options.cuda.in_flight };
+    let depth = if *choice == Choice::Cpu { 1 } else { options.cuda.in_flight };
     let small = ranging::SMALL.min(Budget::of_process().left() / 16);
     options.spare = waiting(depth).saturating_add(small);
     let engine = engine::create(choice, &loaded.params, &rig.pairs, &options)?;

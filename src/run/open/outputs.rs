@@ -415,12 +415,23 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
              --temporal whiten as well",
         ));
     }
+    refuse_verdicts(!settings.output.verdicts.is_empty(), settings)?;
     spare_inputs(spec, loaded).map_err(Error::Usage)?;
     let Some(fragment) = settings.output.stream() else { return Ok(()) };
     check_fragment(fragment).map(drop).map_err(|error| match error {
         FragmentError::Wrong(_) => Error::usage(format!("--stream: {error}")),
         FragmentError::Missing(_) => anyhow::Error::new(error).context("--stream").into(),
     })
+}
+
+/// Fails if verdicts are wanted and there is no network, or nothing checks it.
+pub fn refuse_verdicts(are_wanted: bool, settings: &Settings) -> Result<(), Error> {
+    if !are_wanted || settings.engine.is_checked() {
+        return Ok(());
+    }
+    Err(Error::usage(
+        "--verdicts is about a network and what matching says of it: give --engine onnx:FILE and --check sgm as well",
+    ))
 }
 
 /// Fails if one of these settings is a flag about something that is missing. The configuration file may have values for

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::rig::Rig;
 use crate::settings::{Loaded, Output};
@@ -68,7 +68,10 @@ pub fn fit_settings(
     alive: &mut dyn FnMut(),
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
-    let mut choice = loaded.settings.engine.kind;
+    if let Choice::Network(_) = loaded.settings.engine.kind {
+        bail!("--fit makes matching faster, not a network: leave it out, or give another --engine");
+    }
+    let mut choice = loaded.settings.engine.kind.clone();
     let cores = thread::available();
     // Of the engine alone, and of the whole run.
     let mut rate = |loaded: &Loaded| {
@@ -172,7 +175,7 @@ fn rate(
     let (settings, params) = (&loaded.settings, &loaded.params);
     let mut options = settings.engine.options();
     options.cuda.multiprocessors = multiprocessors;
-    let mut engine = engine::create(*choice, params, &rig.pairs, &options)?;
+    let mut engine = engine::create(choice, params, &rig.pairs, &options)?;
     *choice = engine.choice();
     let options =
         DemoOptions { width: size.0, height: size.1, ..settings.demo.options(params.range) };

@@ -12,7 +12,7 @@ use crate::run::Error;
 use crate::settings::{Layers, Loaded, Origin, Places, config_file, rows};
 use crate::telemetry::logs;
 use stereod_calibration::format::file_list;
-use stereod_core::engine::Choice;
+use stereod_core::engine::{Check, Choice};
 use stereod_core::memory::Budget;
 
 /// Returns the settings in effect (file, environment, `--set`, flags), and starts logging
@@ -51,6 +51,22 @@ fn say_what_is_ignored(loaded: &Loaded) {
         }
     }
     let engine = &loaded.settings.engine;
+    let is_network = matches!(engine.kind, Choice::Network(_));
+    if is_network && engine.check == Check::Off {
+        // Its range, and what follows the engine.
+        let heeded = ["disparities", "min_disparity", "confidence", "steady"];
+        let of_matching =
+            rows().filter(|(section, row)| *section == "matching" && !heeded.contains(&row.key));
+        for origin in of_matching.map(|(section, row)| loaded.origin(section, row.key)) {
+            if matches!(origin, Origin::Flag(_) | Origin::Set(_)) {
+                tracing::warn!("{origin} is ignored: a network finds the disparity, not matching");
+            }
+        }
+    }
+    if !is_network && engine.check != Check::Off {
+        let origin = loaded.origin("engine", "check");
+        tracing::warn!("{origin} is ignored: it checks a network (--engine onnx:FILE)");
+    }
     if *loaded.origin("matching", "ad_window") == Origin::For("wgpu") {
         tracing::info!("the wgpu engine has the cost `ad` of single pixels only: --ad-window is 1");
     }

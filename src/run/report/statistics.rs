@@ -8,6 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
 use crate::observe::exposure::Exposure;
+use crate::observe::map_metrics::Shares;
 use crate::observe::range::TooFew;
 use crate::observe::told::Told;
 use crate::observe::{AccuracySummary, alignment};
@@ -70,6 +71,9 @@ pub struct Statistics {
     /// a pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<f64>,
+    /// Verdicts on a network that is checked, over all pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<Shares>,
     /// Pairs in the lossless recording, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
@@ -131,9 +135,8 @@ impl Statistics {
     /// Collects the statistics of `outcome`; `loaded` are the settings at the end.
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
         let Handles { run, progress, observations, .. } = handles;
-        let source = &run.info;
+        let (source, damage) = (&run.info, outcome.source);
         let status = handles.status.get();
-        let damage = outcome.source;
         let [left, right] = status.frames;
         let [unpaired_left, unpaired_right] = status.unpaired;
         let that_mattered = serde_json::json!({
@@ -167,6 +170,7 @@ impl Statistics {
                 .map_metrics()
                 .mean_valid_share()
                 .map(|share| rounded(100.0 * share, 2)),
+            verdicts: observations.map_metrics().all_verdicts(),
             recorded: written.get("recording").copied(),
             written,
             outputs: status.outputs.clone(),
@@ -230,6 +234,9 @@ impl fmt::Display for Statistics {
         )?;
         if let Some(known) = self.known {
             writeln!(f, "  pixels with a disparity: {known:.1} %")?;
+        }
+        if let Some(verdicts) = self.verdicts {
+            writeln!(f, "  {verdicts}")?;
         }
         let (what, TimesMs { p50, p95, p99 }) = match self.latency_ms {
             Some(latency) => ("latency", latency),

@@ -7,15 +7,15 @@ use hyper::body::Bytes;
 use serde_json::json;
 
 use super::{Newest, ServerClock};
-use stereod_core::frame::{Matched, StereoGeometry};
+use stereod_core::frame::{Image, Matched, StereoGeometry};
 use stereod_io::sink::messages::{jpeg, sampled};
 use stereod_obstacles::lines;
 use stereod_obstacles::overlay::Overlay;
 use stereod_obstacles::zones::ZoneRule;
 
 /// Returns the message of a pair, of every `step`th pixel of every `step`th row: the length of the header in
-/// four bytes, the header as JSON, the left image, the compressed disparity and confidence, and the right image if it
-/// is wanted (docs/remote.md).
+/// four bytes, the header as JSON, the left image, the compressed disparity, confidence and verdicts, and the right
+/// image if it is wanted (docs/remote.md).
 ///
 /// Numbers are stored as their differences from the row above, the low bytes before the high ones,
 /// and compressed by a method made for such bytes (as in PNG): a third of the time and two thirds of
@@ -35,12 +35,13 @@ pub(super) fn message(
     let steps =
         from_above(&numbers, size.0, |value, above| value.wrapping_sub(above).to_le_bytes());
     let disparity = fdeflate::compress_to_vec(&steps);
-    let confidence = frame.confidence.as_ref().map(|confidence| {
-        let pixels = sampled(confidence.pixels(), map.width(), step);
+    let bytes = |image: &Image| {
+        let pixels = sampled(image.pixels(), map.width(), step);
         let steps = from_above(&pixels, size.0, |value, above| [value.wrapping_sub(above)]);
         fdeflate::compress_to_vec(&steps)
-    });
-    let confidence = confidence.unwrap_or_default();
+    };
+    let confidence = frame.confidence.as_ref().map(bytes).unwrap_or_default();
+    let verdicts = frame.verdicts.as_ref().map(bytes).unwrap_or_default();
     let right = if right { jpeg(&frame.pair.right, step)? } else { Vec::new() };
     let header = json!({
         "seq": frame.pair.sequence,
@@ -51,6 +52,7 @@ pub(super) fn message(
         "jpeg": picture.len(),
         "disparity": disparity.len(),
         "confidence": confidence.len(),
+        "verdicts": verdicts.len(),
         "right": right.len(),
         "colour_span": newest.span,
         "range": [map.range().min, map.range().count],
@@ -65,11 +67,9 @@ pub(super) fn message(
         "overlay": overlay(frame, zones),
     });
     let header = header.to_string();
-    let length = u32::try_from(header.len()).context("a header of a frame")?;
-    let message =
-        [&length.to_le_bytes(), header.as_bytes(), &picture, &disparity, &confidence, &right]
-            .concat();
-    Ok(message.into())
+    let length = u32::try_from(header.len()).context("a header of a frame")?.to_le_bytes();
+    let parts = [&length, header.as_bytes(), &picture, &disparity, &confidence, &verdicts, &right];
+    Ok(parts.concat().into())
 }
 
 /// Returns the difference of every value from the one above; that of the first row from 0. All first
@@ -135,6 +135,7 @@ mod tests {
         let map = DisparityMap::new(width, height, range, Pooled::unpooled(values.clone()));
         let mut frame = Matched::new(StereoPair::of_stills(eye(), eye()), map);
         frame.confidence = Some(Image::from_fn(width, height, |x, _| x as u8));
+        frame.verdicts = Some(Image::from_fn(width, height, |x, _| (x % 5) as u8));
         let since = UNIX_EPOCH + Duration::from_millis(1_700_000_000_250);
         let clock = ServerClock { start: frame.pair.arrived + Duration::from_millis(250), since };
         let newest = Newest::new(0, Arc::new(frame), (-2.0, 37.0));
@@ -165,6 +166,8 @@ mod tests {
                 .collect();
             assert_eq!(numbers, expected);
             assert_eq!(inflate(part("confidence"))[1], step as u8);
+            let verdicts = inflate(part("verdicts"));
+            assert_eq!((verdicts.len(), verdicts[1]), (expected.len(), step as u8));
             assert_eq!((len("scale"), &header["range"]), (step, &json!([-2, 40])));
             assert_eq!(header["captured"], 1_700_000_000_000.0);
             assert!(header["sent"].as_f64().unwrap() >= 1_700_000_000_000.0, "{header}");

@@ -11,6 +11,7 @@ use super::viewers::Answer;
 use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
 use stereod_core::matching::confidence::deviation_px;
+use stereod_core::matching::verdict::Verdict;
 use stereod_io::playback::Playing;
 use stereod_io::sink::colour::ColourMap;
 use stereod_obstacles::zones::Edit;
@@ -123,6 +124,7 @@ pub fn hello(live: &Live, may_change: bool) -> String {
         ),
         "no_confidence": ColourMap::Grey.unknown(),
         "deviations_px": (0..=255).map(deviation_px).collect::<Vec<_>>(),
+        "verdicts": std::iter::zip(Verdict::NAMES, Verdict::COLOURS).collect::<Vec<_>>(),
     });
     add_colours(live, &mut hello);
     hello.to_string()

@@ -29,6 +29,7 @@ pub struct Output {
     pub keep_free: String,
     pub confidence: String,
     pub whitened: String,
+    pub verdicts: String,
     pub aligned: String,
     pub preview: String,
     pub preview_view: VideoView,
@@ -111,6 +112,12 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         )
         .more(
             "128 units per grey level around 32768; the lowest bit is 1 where the pixel moves.",
+        ),
+    Row::path("verdicts")
+        .flag(OUTPUT, "--verdicts", "OUT.mkv")
+        .help(
+            "Record whether a network and matching agree: 1 agree, 2 only the network, 3 only matching knows the pixel, \
+             4 contradict, 0 unknown (FFV1, 8 bits, Matroska); needs `engine.check` sgm.",
         ),
     Row::path("aligned")
         .flag(OUTPUT, "--aligned", "OUT.mkv")

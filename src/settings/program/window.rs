@@ -47,7 +47,17 @@ pub(in crate::settings) const ROWS: &[Row] = &[
     Row::names(
         "view",
         "side-by-side",
-        &["disparity", "left", "side-by-side", "pair", "right", "points", "confidence", "whitened"],
+        &[
+            "disparity",
+            "left",
+            "side-by-side",
+            "pair",
+            "right",
+            "points",
+            "confidence",
+            "whitened",
+            "check",
+        ],
     )
     .help("View at the start.")
     .about(&[
@@ -59,6 +69,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         "The points in space",
         "The confidence: lighter is more certain",
         "The left image minus its background, with temporal = \"whiten\"",
+        "Whether a network and matching agree, with engine.check = \"sgm\"",
     ]),
     Row::new("full_screen", Switch(false), Kind::Switch).help("Start in full screen."),
     Row::text("snapshots", ".", |text| match text {

@@ -33,6 +33,10 @@ impl App {
             Some(_) => format!("grid: squares of {} m", self.orbit.square()),
             None => "not to scale without a calibration".to_owned(),
         });
+        let verdicts = (self.view == View::Check).then(|| {
+            "green: agree, yellow: only network, blue: only matching, red: contradict, black: neither"
+                .to_owned()
+        });
         let magnified = (!is_in_space && self.lens.scale() > 1.0)
             .then(|| format!("{:.1} times as large", self.lens.scale()));
         let wipe = self.wipe();
@@ -51,7 +55,7 @@ impl App {
             timeline: self.timeline(),
             hover: self.hover(),
             ruler: self.ruler(),
-            scale: scale.or(magnified),
+            scale: scale.or(verdicts).or(magnified),
             bar: self.bar(),
             wipe,
             rows: (self.view == View::Pair).then(|| self.rows()).flatten(),

@@ -11,6 +11,7 @@ use crate::window::pane::Pane;
 use crate::window::scene::Scene;
 use stereod_core::chroma::{ColourCoding, NONE};
 use stereod_core::frame::{Image, Matched, StereoGeometry, Whitened};
+use stereod_core::matching::verdict;
 use stereod_io::sink::colour::ColourMap;
 
 /// `struct Space` of shaders/points.wgsl.
@@ -62,6 +63,9 @@ pub(super) struct FrameTextures {
     pub whitened: PictureTextures,
     /// True if there is a whitened image; otherwise the left one takes its place.
     pub whitens: bool,
+    /// The verdicts, and whether there are any.
+    pub check: PictureTextures,
+    pub checks: bool,
     pub disparity: wgpu::Texture,
     pub disparity_group: wgpu::BindGroup,
     pub points_group: wgpu::BindGroup,
@@ -78,6 +82,7 @@ impl FrameTextures {
             Content::Right => (&pipelines.picture, &self.right.group),
             Content::Confidence => (&pipelines.picture, &self.confidence.group),
             Content::Whitened if self.whitens => (&pipelines.picture, &self.whitened.group),
+            Content::Check if self.checks => (&pipelines.picture, &self.check.group),
             Content::Disparity => (&pipelines.disparity, &self.disparity_group),
             _ => (&pipelines.picture, &self.left.group),
         }
@@ -157,14 +162,10 @@ impl Resources {
             );
         }
         let right = &frame.pair.right;
-        if (right.width(), right.height()) != (left.width(), left.height()) {
-            bail!("a right image of another size than the left one");
-        }
-        let other = |confidence: &Image| {
-            (confidence.width(), confidence.height()) != (left.width(), left.height())
-        };
-        if frame.confidence.as_ref().is_some_and(other) {
-            bail!("a confidence of another size than the left image");
+        let is_other =
+            |image: &Image| (image.width(), image.height()) != (left.width(), left.height());
+        if is_other(right) || frame.confidence.as_ref().is_some_and(is_other) {
+            bail!("a right image or a confidence of another size than the left image");
         }
         let before = before.filter(|textures| textures.size == size);
         let mut textures = before.unwrap_or_else(|| self.textures(device, frame));
@@ -184,6 +185,10 @@ impl Resources {
         if let Some(whitened) = whitened {
             textures.whitened.show(&taken, queue, &in_grey(whitened));
         }
+        textures.checks = frame.verdicts.is_some();
+        if let Some(verdicts) = &frame.verdicts {
+            textures.check.show(&taken, queue, &verdict::picture(verdicts));
+        }
         write(queue, &textures.disparity, bytemuck::cast_slice(frame.disparity.values()), 2);
         Ok(textures)
     }
@@ -192,8 +197,8 @@ impl Resources {
         let size = (frame.disparity.width() as u32, frame.disparity.height() as u32);
         let disparity = texture(device, "disparity", size, wgpu::TextureFormat::R16Sint);
         let taken = Taken { device, layout: &self.layouts.picture, sampler: &self.sampler };
-        let [left, right, confidence, whitened] =
-            ["left picture", "right picture", "confidence", "whitened picture"]
+        let [left, right, confidence, whitened, check] =
+            ["left picture", "right picture", "confidence", "whitened picture", "verdicts"]
                 .map(|label| PictureTextures::new(&taken, label, size, (1, 1)));
         let disparity_group = group(
             device,
@@ -221,6 +226,8 @@ impl Resources {
             confidence,
             whitened,
             whitens: false,
+            check,
+            checks: false,
             disparity,
             disparity_group,
         }

@@ -52,7 +52,7 @@ mod pixel_rows;
 mod placement;
 mod plane_costs;
 mod prepare;
-mod rectify;
+pub(in crate::engine) mod rectify;
 mod residuals;
 mod schedule;
 mod shape;
@@ -307,19 +307,14 @@ impl CpuEngine {
             stages.extend(of_matching);
             let report = passed.as_ref().map(|passed| passed.report);
             let whitened = passed.and_then(|passed| passed.whitened);
-            let (geometry, finished) = (self.depth_from, Instant::now());
             self.finished = Some(Matched {
-                pair,
-                disparity,
                 confidence,
                 whitened,
                 temporal: report,
-                geometry,
-                obstacles: None,
+                geometry: self.depth_from,
                 submitted,
-                finished,
                 stages,
-                device_time: None,
+                ..Matched::new(pair, disparity)
             });
             Ok(())
         });

@@ -414,17 +414,14 @@ impl Engine for CudaEngine {
             pair.right = picture(Eye::Right, right, pair.right);
         }
         Ok(Some(Matched {
-            pair,
-            disparity: DisparityMap::new(width, height, self.range, values),
             confidence,
             whitened,
             temporal,
             geometry: self.depth_from,
-            obstacles: None,
             submitted: frame.submitted,
-            finished: Instant::now(),
             stages,
             device_time: Some(device_time),
+            ..Matched::new(pair, DisparityMap::new(width, height, self.range, values))
         }))
     }
 

@@ -454,17 +454,14 @@ impl Engine for WebGpuEngine {
             stages.extend(filtered);
         }
         Ok(Some(Matched {
-            pair,
-            disparity,
             confidence,
             whitened: taken.whitened,
             temporal: taken.report,
             geometry: self.depth_from,
-            obstacles: None,
             submitted,
-            finished: Instant::now(),
             stages,
             device_time,
+            ..Matched::new(pair, disparity)
         }))
     }
 

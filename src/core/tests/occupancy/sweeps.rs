@@ -36,8 +36,11 @@ const SIZES: [(usize, usize, usize); 4] =
     [(640, 480, 64), (1280, 720, 128), (1920, 1080, 128), (1280, 720, 256)];
 
 /// Names of jobs, and the settings that make them.
-const SETTINGS: [(&str, &[&str]); 2] =
-    [("`ad`, 8 paths", &["cost=ad", "ad_window=1", "median=3"]), ("the defaults", &[])];
+const SETTINGS: [(&str, &[&str]); 3] = [
+    ("`ad`, 8 paths", &["cost=ad", "ad_window=1", "median=3"]),
+    ("the defaults", &[]),
+    ("the defaults with range windows", &["windows=auto"]),
+];
 
 pub fn params(settings: &[&str], disparities: usize) -> Params {
     let mut layers = Layers::<Library>::new();

@@ -100,6 +100,21 @@ impl Recorder<u16> {
 }
 
 impl Recorder<u8> {
+    /// Starts a recording of the verdicts on a network ([`stereod_core::matching::verdict`]).
+    pub fn of_verdicts(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
+        let run = *stream;
+        let fill: Fill<u8> = Box::new(|frame, y, row| {
+            let verdicts = frame.verdicts.as_ref().context("nothing checks the frame")?;
+            row.copy_from_slice(verdicts.row(y));
+            Ok(())
+        });
+        let meaning = "0 unknown, 1 network and matching agree, 2 only the network, 3 only matching, 4 they contradict";
+        let tags = Box::new(move |first| {
+            tags::with_title("stereod verdicts", meaning, tags::of_capture(&run, first))
+        });
+        Self::start(place, stream, stream.size, ("verdicts", "verdicts"), fill, tags)
+    }
+
     /// Starts a recording of the confidence: 1 to 255, and 0 if the disparity is unknown or was filled.
     pub fn of_confidence(place: impl Into<Place>, stream: &StreamInfo) -> Result<Self> {
         let run = *stream;

@@ -1,5 +1,5 @@
 // The WebSocket, and the messages that come from it.
-import { $, addressOf, complain, note, send, setDownloads, setState, show, state, text } from "./state.js";
+import { $, addressOf, complain, element, note, send, setDownloads, setState, show, state, text } from "./state.js";
 import { setColours } from "./paint.js";
 import { arrived, queue, takeTime, times } from "./frames.js";
 import { showRates, showStatus } from "./status.js";
@@ -47,11 +47,9 @@ function lost(event) {
   }
   const reason = event?.code === 1008 ? event.reason || "no reason given" : "";
   if (/token/i.test(reason)) {
-    const where = "that stereod printed at its start, with ?token=...";
     setState(state.token ? "lost" : "wait", state.token ? "Token refused" : "Token needed");
-    complain(state.token
-      ? `The server refused the token (${reason}). Paste the whole address ${where}, or enter the token here.`
-      : `Paste the whole address ${where}, or enter the token here.`, true);
+    complain((state.token ? `The server refused the token (${reason}). ` : "")
+      + "Paste the whole address that stereod printed at its start, with ?token=..., or enter the token here.", true);
     show($("retry"), true);
     return;
   }
@@ -82,7 +80,7 @@ function showRigs({ rigs, rig, source }) {
   show($("rigs"), several);
   if (!several) return;
   $("rigs").replaceChildren(...rigs.map((name, place) => {
-    const link = Object.assign(document.createElement("a"), { textContent: name, href: addressOf(`../${name}/`).href });
+    const link = element("a", { textContent: name, href: addressOf(`../${name}/`).href });
     if (place === rig) link.setAttribute("aria-current", "page");
     return link;
   }));

@@ -6,7 +6,7 @@ import { showFacts, toggleBanners } from "./status.js";
 import { showTimeline } from "./timeline.js";
 import { drawZone } from "./zones.js";
 
-export const VIEWS = ["both", "disparity", "points", "left", "blend", "confidence", "right"];
+export const VIEWS = [...document.querySelectorAll("#views input")].map((radio) => radio.value);
 
 export const pointers = new Map();
 
@@ -24,14 +24,15 @@ export function setView(name) {
     note("The 3-D view needs WebGL2, which this browser does not have.", false);
     return setView("both");
   }
+  // The key of the next view steps over it.
+  if (name === "check" && state.frame?.verdicts === 0) name = state.view === "confidence" ? "right" : "disparity";
   if ((name === "right") !== (state.view === "right")) {
     state.view = name;
     sendQuality();
   }
   state.view = name;
   remember(() => localStorage, "stereod.view", name);
-  const radio = document.querySelector(`#views input[value="${name}"]`);
-  radio.checked = true;
+  document.querySelector(`#views input[value="${name}"]`).checked = true;
   const points = name === "points";
   stage.classList.toggle("orbiting", points);
   show($("mix"), name === "blend");
@@ -61,10 +62,10 @@ export function openPanel(name) {
   if (name && isStacked() && !$("banners").hidden) toggleBanners();
   show($("side"), name !== null);
   document.body.classList.toggle("panelled", name !== null);
-  show($("details"), name === "details");
-  show($("tuning"), name === "tuning");
-  $("about").setAttribute("aria-expanded", String(name === "details"));
-  $("tune").setAttribute("aria-expanded", String(name === "tuning"));
+  for (const [panel, button] of [["details", "about"], ["tuning", "tune"]]) {
+    show($(panel), name === panel);
+    $(button).setAttribute("aria-expanded", name === panel);
+  }
   if (inside && before && !name) $(before === "tuning" ? "tune" : "about").focus();
   if (name) $(name).querySelector(".close").focus({ preventScroll: true });
   if (name === "details") showFacts();
@@ -83,7 +84,7 @@ export function byKey(name) {
 
 export function openShots(on) {
   show($("shots"), on);
-  $("shoot").setAttribute("aria-expanded", String(on));
+  $("shoot").setAttribute("aria-expanded", on);
   if (on) $("shot").focus();
   if (on && mayChange() && state.status?.recording) listRecordings();
 }
@@ -98,7 +99,7 @@ async function listRecordings() {
 
 export function openRecorder(on) {
   show($("recorder"), on);
-  $("record").setAttribute("aria-expanded", String(on));
+  $("record").setAttribute("aria-expanded", on);
   if (!on) return;
   $("file").focus();
   text($("room"), "");
@@ -164,7 +165,8 @@ export function saveView(finish = (view) => view) {
 
 // Puts the legend and the values at the probe below a view.
 export function withLegend(view) {
-  const sheet = element("canvas", { width: Math.max(view.width, 430), height: view.height + 56 });
+  const { height } = view;
+  const sheet = element("canvas", { width: Math.max(view.width, 460), height: height + 56 });
   const c = sheet.getContext("2d");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
   c.fillStyle = colour("--ground");
@@ -173,16 +175,17 @@ export function withLegend(view) {
   c.fillStyle = colour("--text");
   c.font = "12px system-ui, sans-serif";
   const { seq, time } = state.frame.header;
-  c.fillText(`${$("source").textContent}, pair ${seq}, ${time.toFixed(3)} s`, 8, view.height + 16);
+  c.fillText(`${$("source").textContent}, pair ${seq}, ${time.toFixed(3)} s`, 8, height + 16);
   if ($("legend").hidden) return sheet;
   c.imageSmoothingEnabled = false;
-  c.drawImage($("ramp"), 54, view.height + 24, 200, 10);
-  c.fillStyle = $("unknown").style.getPropertyValue("--unknown");
-  c.fillRect(300, view.height + 24, 12, 10);
-  c.fillStyle = colour("--text");
-  [["low", 8], ["high", 260], ["unknown", 316]].forEach(([id, x]) => c.fillText($(id).textContent, x, view.height + 33));
+  const isCheck = state.view === "check";
+  const length = isCheck ? 280 : 200;
+  c.drawImage($("ramp"), 54, height + 24, length, 10);
+  [["low", 8], ["high", length + 60], ["unknown", length + 116]].forEach(([id, x]) => c.fillText($(id).textContent, x, height + 33));
   c.textAlign = "center";
-  [...$("ticks").children].forEach((tick, i) => c.fillText(tick.textContent, 54 + 50 * i, view.height + 49));
+  [...$("ticks").children].forEach((tick, i) => c.fillText(tick.textContent, 54 + length / 8 * (2 * i + isCheck), height + 49));
+  c.fillStyle = $("unknown").style.getPropertyValue("--unknown");
+  c.fillRect(length + 100, height + 24, 12, 10);
   return sheet;
 }
 

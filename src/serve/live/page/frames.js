@@ -1,5 +1,5 @@
 // Frames: their decoding, and the age of the image on the screen.
-import { canvas, complain, note, OLD_MS, send, setDownloads, state } from "./state.js";
+import { $, canvas, complain, note, OLD_MS, send, setDownloads, show, state } from "./state.js";
 import { paintNow, setColours, showLegend, showReadout } from "./paint.js";
 import { resetCamera } from "./points.js";
 import { drawScan } from "./scan.js";
@@ -22,7 +22,6 @@ async function decodeNext() {
     const waiting = queue.splice(0);
     const newest = waiting.pop();
     skippedHere += waiting.length;
-    const skipped = waiting.map((one) => headerOf(one.data).seq);
     let next = null;
     try {
       next = await decode(newest.data);
@@ -35,6 +34,8 @@ async function decodeNext() {
       state.frame?.image.close();
       state.frame?.right?.close();
       state.frame = next;
+      show($("check"), next.verdicts);
+      if (state.view === "check" && !next.verdicts) $("views").querySelector("[value=disparity]").click();
       if (String(next.header.colour_span) !== String(state.span)) setColours(state.colours, next.header.colour_span);
       state.painter.setFrame();
       // A hidden page has no animation frames, so that it gets no images.
@@ -44,7 +45,7 @@ async function decodeNext() {
       drawn(next.header);
     }
     if (state.socket === newest.from) {
-      for (const seq of [...skipped, headerOf(newest.data).seq]) send({ type: "ack", seq, hidden });
+      for (const { data } of [...waiting, newest]) send({ type: "ack", seq: headerOf(data).seq, hidden });
     }
   }
   decoding = false;
@@ -82,14 +83,16 @@ async function decode(data) {
   const header = headerOf(data);
   let at = 4 + new DataView(data).getUint32(0, true);
   const part = (length) => new Uint8Array(data, (at += length) - length, length);
+  const bytes = (length) => length && inflate(part(length), header, 1);
   const jpeg = (length) => createImageBitmap(new Blob([part(length)], { type: "image/jpeg" }), { colorSpaceConversion: "none" });
-  const [image, disparity, confidence, right] = await Promise.all([
+  const [image, disparity, confidence, verdicts, right] = await Promise.all([
     jpeg(header.jpeg),
     inflate(part(header.disparity), header, 2),
-    header.confidence && inflate(part(header.confidence), header, 1),
+    bytes(header.confidence),
+    bytes(header.verdicts),
     header.right ? jpeg(header.right) : null,
   ]);
-  return { header, image, disparity, confidence, right };
+  return { header, image, disparity, confidence, verdicts, right };
 }
 
 let calibratedBefore = null;

@@ -4,39 +4,42 @@ import { overlayOf } from "./scan.js";
 import { deviationAt, gridWords, placeOf, pointAt } from "./points.js";
 
 export function setColours(table, span) {
-  state.colours = table;
+  state.colours = table.slice(0, 257).concat(state.hello.verdicts.map((one) => one[1]));
   state.span = span;
   state.painter.setColours();
   showLegend();
   state.dirty = true;
 }
 
-// That of the disparity, or of the confidence.
+// That of the disparity, of the confidence, or of the verdicts.
 export function showLegend() {
   if (!state.hello) return;
   const isSure = state.view === "confidence";
+  const isCheck = state.view === "check";
   const calibrated = depthOf(1) !== null;
-  const [low, high] = isSure ? ["unsure", "sure"] : ["far", "near"];
-  const labels = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+  const [low, high] = isCheck ? ["", ""] : isSure ? ["unsure", "sure"] : ["far", "near"];
+  const labels = isCheck ? state.hello.verdicts.slice(1).map(([name]) => name) : [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const d = state.span[0] + part * (state.span[1] - state.span[0]);
     if (isSure) return String(100 * part);
     return calibrated ? metres(depthOf(d)) : d.toFixed(state.span[1] - state.span[0] < 8 ? 1 : 0);
   });
-  labels[4] += isSure ? " %" : calibrated ? " m" : " px";
+  if (!isCheck) labels[4] += isSure ? " %" : calibrated ? " m" : " px";
   const ticks = $("ticks");
-  if (ticks.childElementCount !== 5) ticks.replaceChildren(...labels.map(() => element("span")));
+  // Below their bands, in two lines if need be.
+  ticks.style.cssText = isCheck ? "display: grid; grid: auto / repeat(4, 1fr); height: auto; text-align: center; white-space: normal" : "";
+  if (ticks.childElementCount !== labels.length) ticks.replaceChildren(...labels.map(() => element(isCheck ? "div" : "span")));
   labels.forEach((label, i) => text(ticks.children[i], label));
   text($("low"), low);
   text($("high"), high);
   text($("unknown"), isSure ? "unknown, filled" : "unknown");
-  $("unknown").style.setProperty("--unknown", `rgb(${isSure ? state.hello.no_confidence : state.colours[256]})`);
+  $("unknown").style.setProperty("--unknown", `rgb(${isSure ? state.hello.no_confidence : state.colours[isCheck ? 257 : 256]})`);
   const ramp = $("ramp").getContext("2d");
   const pixels = ramp.createImageData(256, 1);
-  state.colours.slice(0, 256).forEach((colour, i) => pixels.data.set(isSure ? [i, i, i, 255] : [...colour, 255], 4 * i));
+  for (let i = 0; i < 256; i++) pixels.data.set(isSure ? [i, i, i, 255] : [...state.colours[isCheck ? 258 + (i >> 6) : i], 255], 4 * i);
   ramp.putImageData(pixels, 0, 0);
-  $("legend").title = isSure ? "Probability that the disparity is right within 1 px"
+  $("legend").title = isCheck ? "" : isSure ? "Probability that the disparity is right within 1 px"
     : "Disparity " + state.span[0] + " to " + state.span[1] + " px";
-  $("legend").setAttribute("aria-label", `Colours: ${low} ${labels[0]} to ${high} ${labels[4]}`);
+  $("legend").setAttribute("aria-label", "Colours: " + (isCheck ? labels.join(", ") : `${low} ${labels[0]} to ${high} ${labels[4]}`));
 }
 
 // One or two images, as large as they fit; two side by side or one below the other.
@@ -156,7 +159,7 @@ export function showReadout() {
     out.replaceChildren(say("span", "Point at the image for disparity, depth and confidence", "quiet"));
     return;
   }
-  const { header, disparity, confidence } = state.frame;
+  const { header, disparity, confidence, verdicts } = state.frame;
   const [column, row] = texel(state.probe);
   const at = row * header.width + column;
   const raw = disparity[at];
@@ -170,6 +173,7 @@ export function showReadout() {
     if (depth !== null) parts.push(say("b", metres(depth) + " m"));
     if (confidence) parts.push(say("span", confidence[at] ? `confidence ${Math.round(confidence[at] / 2.55)} %` : "filled"));
   }
+  if (verdicts) parts.push(say("span", "check: " + state.hello.verdicts[verdicts[at]][0]));
   out.replaceChildren(...parts);
 }
 

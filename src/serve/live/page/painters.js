@@ -1,5 +1,5 @@
 // Two painters of the canvas: with WebGL2, and without it.
-import { canvas, clamp, repaint, stage, state, UNKNOWN } from "./state.js";
+import { canvas, clamp, element, repaint, stage, state, UNKNOWN } from "./state.js";
 import { panesOn, partOf } from "./paint.js";
 import { isLeftCamera, spaceOf } from "./points.js";
 import { CORNER_OF_POINT, END_OF_LINE, LINES } from "./space.js";
@@ -20,7 +20,7 @@ precision highp int;
 precision highp isampler2D;
 uniform isampler2D disparity;
 uniform sampler2D left;
-uniform sampler2D table;   // 256 colours from far to near, and that of unknown pixels
+uniform sampler2D table;   // 256 colours from far to near, those of unknown pixels and of verdicts
 uniform ivec2 size;
 uniform ivec2 limits;
 vec3 coloured(int value) {
@@ -33,8 +33,9 @@ const FLAT_FRAGMENT = `#version 300 es
 ${TABLE}
 uniform sampler2D confidence;
 uniform sampler2D right;
+uniform sampler2D verdicts;
 uniform vec3 no_confidence;
-uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence, -3: right image
+uniform float share;   // of the colours in a mixture; -1: colours alone, -2: confidence, -3: right image, -4: verdicts
 in vec2 place;
 out vec4 result;
 void main() {
@@ -46,6 +47,7 @@ void main() {
   float sure = texelFetch(confidence, texel, 0).r;
   if (share < -1.5) colour = sure == 0.0 ? no_confidence : vec3(sure);
   if (share < -2.5) colour = texture(right, place).rgb;
+  if (share < -3.5) colour = texelFetch(table, ivec2(257.5 + 255.0 * texelFetch(verdicts, texel, 0).r, 0), 0).rgb;
   if (share >= 0.0) colour = mix(image, colour, unknown ? 0.0 : share);
   result = vec4(colour, 1.0);
 }`;
@@ -66,6 +68,9 @@ uniform float lift;
 in vec3 _at;
 out vec4 result;
 void main() { result = vec4(_at + lift, 1.0); }`;
+
+// Textures in the order of their units; the images are smoothed.
+const TEXTURES = ["disparity", "left", "table", "confidence", "verdicts", "right"];
 
 export class GlPainter {
   static make() {
@@ -92,8 +97,7 @@ export class GlPainter {
     this.points = this.program(CORNER_OF_POINT, POINTS_FRAGMENT);
     this.lines = this.program(END_OF_LINE, LINES_FRAGMENT);
     gl.bindBufferBase(gl.UNIFORM_BUFFER, 0, gl.createBuffer());
-    // Disparity, left image, table of colours, confidence and right image.
-    [gl.NEAREST, gl.LINEAR, gl.NEAREST, gl.NEAREST, gl.LINEAR].forEach((filter, unit) => this.texture(unit, filter));
+    TEXTURES.forEach((name, unit) => this.texture(unit, /left|right/.test(name) ? gl.LINEAR : gl.NEAREST));
     // Black until the first one.
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 1, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
     gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
@@ -131,45 +135,36 @@ export class GlPainter {
     for (const name of ["WRAP_S", "WRAP_T"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], gl.CLAMP_TO_EDGE);
   }
 
+  // Fills the texture of a unit, if there is something for it.
+  upload(unit, ...image) {
+    const gl = this.gl;
+    if (!image.at(-1)) return;
+    gl.activeTexture(gl.TEXTURE0 + unit);
+    gl.texImage2D(gl.TEXTURE_2D, 0, ...image);
+  }
+
   setColours() {
     const gl = this.gl;
-    if (!state.colours.length) return;
-    gl.activeTexture(gl.TEXTURE2);
-    const bytes = new Uint8Array(state.colours.flat());
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, state.colours.length, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes);
+    const { length } = state.colours;
+    if (length) this.upload(2, gl.RGB8, length, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, new Uint8Array(state.colours.flat()));
   }
 
   setFrame() {
     const gl = this.gl;
     if (!state.frame) return;
-    const { width, height } = state.frame.header;
-    const fresh = this.size[0] !== width || this.size[1] !== height;
+    const { header: { width, height }, disparity, image, confidence, verdicts, right } = state.frame;
     this.size = [width, height];
-    gl.activeTexture(gl.TEXTURE0);
-    if (fresh) {
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.R16I, width, height, 0, gl.RED_INTEGER, gl.SHORT, state.frame.disparity);
-    } else {
-      gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, width, height, gl.RED_INTEGER, gl.SHORT, state.frame.disparity);
-    }
-    gl.activeTexture(gl.TEXTURE1);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.image);
-    if (state.frame.right) {
-      gl.activeTexture(gl.TEXTURE4);
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, state.frame.right);
-    }
-    if (!state.frame.confidence) return;
-    gl.activeTexture(gl.TEXTURE3);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, state.frame.confidence);
+    this.upload(0, gl.R16I, width, height, 0, gl.RED_INTEGER, gl.SHORT, disparity);
+    this.upload(1, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, image);
+    this.upload(3, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, confidence);
+    this.upload(4, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, verdicts);
+    this.upload(5, gl.RGBA8, gl.RGBA, gl.UNSIGNED_BYTE, right);
   }
 
   use(one) {
     const gl = this.gl;
     gl.useProgram(one.program);
-    gl.uniform1i(one.places.disparity, 0);
-    gl.uniform1i(one.places.left, 1);
-    gl.uniform1i(one.places.table, 2);
-    gl.uniform1i(one.places.confidence ?? null, 3);
-    gl.uniform1i(one.places.right ?? null, 4);
+    TEXTURES.forEach((name, unit) => gl.uniform1i(one.places[name] ?? null, unit));
     gl.uniform2i(one.places.size, ...this.size);
     gl.uniform2i(one.places.limits, Math.round(state.span[0] * 16), Math.round(state.span[1] * 16));
   }
@@ -193,7 +188,7 @@ export class GlPainter {
     gl.uniform3fv(this.flat.places.no_confidence, state.hello.no_confidence.map((part) => part / 255));
     for (const pane of panesOn(width, height, state.frame.header)) {
       gl.viewport(pane.x, height - pane.y - pane.h, pane.w, pane.h);
-      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2, right: -3 }[pane.what] ?? -1);
+      gl.uniform1f(this.flat.places.share, { left: 0, blend: state.blend, confidence: -2, right: -3, check: -4 }[pane.what] ?? -1);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
     }
   }
@@ -213,15 +208,16 @@ export class GlPainter {
   }
 }
 
-function fill(canvas, pixels, width, height) {
-  Object.assign(canvas, { width, height });
-  if (height) canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), width, height), 0, 0);
+function fill(canvas, values, width, colour) {
+  const pixels = new Uint8ClampedArray(Uint32Array.from(values || [], colour).buffer);
+  Object.assign(canvas, { width, height: pixels.length / 4 / width });
+  if (values) canvas.getContext("2d").putImageData(new ImageData(pixels, width), 0, 0);
 }
 
 export class PlainPainter {
   constructor() {
     this.context = canvas.getContext("2d", { alpha: false });
-    [this.map, this.sure] = [0, 1].map(() => document.createElement("canvas"));
+    [this.map, this.sure, this.check] = [0, 1, 2].map(() => element("canvas"));
     this.threeD = false;
   }
 
@@ -231,28 +227,24 @@ export class PlainPainter {
 
   setFrame() {
     if (!state.frame || !state.colours.length) return;
-    const { width, height } = state.frame.header;
+    const { header: { width }, disparity, confidence, verdicts } = state.frame;
     const words = new Uint32Array(new Uint8Array(state.colours.flatMap((colour) => [...colour, 255])).buffer);
     const low = Math.round(state.span[0] * 16);
     const range = Math.max(Math.round(state.span[1] * 16) - low, 1);
-    const half = Math.floor(range / 2);
-    const pixels = new Uint32Array(width * height);
-    state.frame.disparity.forEach((value, i) => {
-      if (value !== UNKNOWN) pixels[i] = words[Math.floor((clamp(value - low, 0, range) * 255 + half) / range)];
-    });
-    fill(this.map, pixels, width, height);
-    const sure = state.frame.confidence || [];
-    fill(this.sure, Uint32Array.from(sure, (one) => one && 0xff000000 + 0x10101 * one), width, sure.length / width);
+    fill(this.map, disparity, width, (one) => (one === UNKNOWN ? 0 : words[Math.floor((clamp(one - low, 0, range) * 255 + (range >> 1)) / range)]));
+    fill(this.sure, confidence, width, (one) => one && 0xff000000 + 0x10101 * one);
+    fill(this.check, verdicts, width, (one) => words[257 + one]);
   }
 
   paint(width, height) {
     const c = this.context;
     const [left, top, across, down] = partOf();
-    const draw = (image, pane) => image.width && c.drawImage(image, left * image.width, top * image.height,
+    const draw = (image, pane) => image?.width && c.drawImage(image, left * image.width, top * image.height,
       across * image.width, down * image.height, pane.x, pane.y, pane.w, pane.h);
     c.fillStyle = getComputedStyle(stage).backgroundColor;
     c.fillRect(0, 0, width, height);
     if (!state.frame) return;
+    const images = { left: null, confidence: this.sure, check: this.check, right: state.frame.right };
     for (const pane of panesOn(width, height, state.frame.header)) {
       c.fillStyle = `rgb(${pane.what === "confidence" ? state.hello.no_confidence : state.colours[256]})`;
       c.fillRect(pane.x, pane.y, pane.w, pane.h);
@@ -260,9 +252,7 @@ export class PlainPainter {
       if (pane.what === "left" || pane.what === "blend") draw(state.frame.image, pane);
       c.imageSmoothingEnabled = false;
       c.globalAlpha = pane.what === "blend" ? state.blend : 1;
-      if (pane.what === "confidence") draw(this.sure, pane);
-      else if (pane.what === "right") draw(state.frame.right || { width: 0 }, pane);
-      else if (pane.what !== "left") draw(this.map, pane);
+      draw(pane.what in images ? images[pane.what] : this.map, pane);
       c.globalAlpha = 1;
     }
   }

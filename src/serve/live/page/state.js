@@ -14,8 +14,8 @@ export const state = {
   hello: null,
   status: null,
   notice: "", // Reason for the end of the connection.
-  frame: null, // The drawn frame: {header, disparity, confidence, image, right}.
-  colours: [],
+  frame: null, // The drawn frame: {header, disparity, confidence, verdicts, image, right}.
+  colours: [], // From far to near, of unknown pixels, and of verdicts.
   span: [0, 64],
   view: "both",
   lens: { scale: 1, x: 0.5, y: 0.5 }, // Magnification of the flat views, and the middle as fractions of the image.
@@ -63,7 +63,7 @@ export function text(node, value) {
 }
 
 export function press(button, on) {
-  button.setAttribute("aria-pressed", String(Boolean(on)));
+  button.setAttribute("aria-pressed", Boolean(on));
 }
 
 export function clamp(value, low, high) {
@@ -131,15 +131,11 @@ export function addressOf(path) {
 }
 
 export function setDownloads() {
-  $("png").href = addressOf("snapshot/disparity.png").href;
-  const calibrated = Boolean(state.frame?.header.geometry);
-  $("toml").href = addressOf("snapshot/settings.toml").href;
-  $("zones-toml").href = addressOf("snapshot/zones.toml").href;
+  const files = { png: "disparity.png", depth: "depth.png", ply: "cloud.ply", toml: "settings.toml", "zones-toml": "zones.toml" };
+  for (const [id, file] of Object.entries(files)) $(id).href = addressOf("snapshot/" + file).href;
+  const calibrated = state.frame?.header.geometry;
   show($("toml"), mayChange());
-  for (const [id, file] of [["ply", "cloud.ply"], ["depth", "depth.png"]]) {
-    if (calibrated) $(id).href = addressOf("snapshot/" + file).href;
-    show($(id), calibrated);
-  }
+  for (const id of ["depth", "ply"]) show($(id), calibrated);
   show($("why-no-ply"), !calibrated);
 }
 

@@ -98,7 +98,7 @@ function showBanners() {
 }
 
 export function toggleBanners() {
-  $("alerts").setAttribute("aria-expanded", String($("banners").hidden));
+  $("alerts").setAttribute("aria-expanded", $("banners").hidden);
   showBanners();
 }
 
@@ -136,6 +136,7 @@ export function showFacts() {
     ["Rate", s.rate.toFixed(1) + " pairs/s"],
     ["Latency", s.latency_ms ? "median " + s.latency_ms.p50.toFixed(1) + " ms, 95 % " + s.latency_ms.p95.toFixed(1) + " ms" : "unknown"],
     ["Known pixels", s.valid_share === null ? "unknown" : (100 * s.valid_share).toFixed(1) + " %"],
+    ...(s.verdicts ? [["Checked", `${s.verdicts.agree.toFixed(1)} % agree, ${s.verdicts.contradict.toFixed(1)} % contradict`]] : []),
     ["Matched", count(s.matched, "of") + " " + count(s.pairs, "pairs")],
     ["Lost", [
       s.unpaired[0] + s.unpaired[1] > 0 && count(s.unpaired[0], "left and") + " " + count(s.unpaired[1], "right frames without a partner"),
@@ -155,12 +156,9 @@ export function showFacts() {
     ].filter(Boolean)],
     ["stereod", state.hello ? state.hello.version : ""],
   ];
-  const nodes = [];
-  for (const [name, value, alarm] of facts) {
-    const lines = Array.isArray(value) ? value : [value];
-    const className = alarm ? "alarm" : "";
-    const paragraphs = (lines.length ? lines : ["nothing"]).map((line) => element("p", { textContent: line, className }));
-    nodes.push(element("dt", { textContent: name }), element("dd", {}, ...paragraphs));
-  }
-  $("facts").replaceChildren(...nodes);
+  $("facts").replaceChildren(...facts.flatMap(([name, value, alarm]) => {
+    const lines = [value].flat();
+    const paragraphs = (lines.length ? lines : ["nothing"]).map((line) => element("p", { textContent: line, className: alarm ? "alarm" : "" }));
+    return [element("dt", { textContent: name }), element("dd", {}, ...paragraphs)];
+  }));
 }

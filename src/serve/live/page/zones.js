@@ -16,7 +16,7 @@ export function takeZones(zones) {
 export function drawZone(on) {
   state.corners = on ? [] : null;
   show($("zone"), on);
-  $("draw").setAttribute("aria-expanded", String(on));
+  $("draw").setAttribute("aria-expanded", on);
   show($("scan"), !on && state.around && state.frame?.header.obstacles);
   $("done").disabled = true;
   text($("corners"), "Tap three corners or more in the left image, or move the probe with arrows and press Enter.");
