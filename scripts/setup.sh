@@ -156,13 +156,14 @@ setup_rust() {
     fi
     state="Rust is missing"
     if [[ -n $found ]]; then state="Rust $found is too old"; fi
-    local packaged=no install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    local root='' packaged=no install="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    if [[ $EUID -ne 0 ]]; then root='sudo '; fi
     if command -v rustup >/dev/null; then
         install="rustup update stable && rustup default stable"
     elif apt-get install --simulate rustup >/dev/null 2>&1; then # Debian 13, Ubuntu 24.04 and later
-        packaged=yes install="apt-get install rustup && rustup default stable"
+        packaged=yes install="${root}apt-get install rustup && rustup default stable"
     elif ! command -v curl >/dev/null && command -v apt-get >/dev/null; then
-        install="apt-get install curl ca-certificates && $install"
+        install="${root}apt-get install curl ca-certificates && $install"
     fi
     if [[ $rust == no && $check == no && -t 0 && -t 1 ]]; then
         say "$state; $wanted or newer is needed. It can be installed now, for this user only, with"
@@ -261,12 +262,14 @@ setup_maturin() {
 }
 
 status=0
+# First, because the packages, 1 GB, are of no use without Rust.
+setup_rust || status=1
+if [[ $status -ne 0 && $check == no ]]; then exit 1; fi
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     setup_apt || status=1
 else
     setup_other || status=1
 fi
-setup_rust || status=1
 if [[ $tests == yes ]]; then
     setup_nvrtc
     setup_arm64

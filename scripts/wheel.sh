@@ -65,7 +65,7 @@ environment=$(mktemp -d)
 trap 'rm -rf "$environment"' EXIT
 "$(scripts/python.sh venv ensurepip)" -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check \
-    "$target"/wheels-test/*.whl pytest mypy opencv-python-headless OpenEXR tifffile matplotlib pillow
+    "$target"/wheels-test/*.whl pytest mypy onnx onnxruntime opencv-python-headless OpenEXR tifffile matplotlib pillow
 if [[ -n ${2:-} ]]; then STEREOD_TEST_PROGRAM=$(realpath "$2"); export STEREOD_TEST_PROGRAM; fi
 "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider tests/python
 # Types: the package's own, its stubs against the compiled part, and a program that uses it.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use numpy::{Element, PyArray2, PyArray3, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -303,13 +303,10 @@ impl Disparity {
             };
         let pair = StereoPair::of_stills(masked(&pair[0])?, masked(&pair[1])?);
         let raw = Pooled::unpooled(values(&raw, shape)?);
-        let now = Instant::now();
+        let pair = StereoPair { timestamp: Duration::from_nanos(nanoseconds), ..pair };
+        let map = DisparityMap::new(width, height, params.range, raw);
         let matched = Matched {
-            pair: StereoPair { timestamp: Duration::from_nanos(nanoseconds), ..pair },
-            disparity: DisparityMap::new(width, height, params.range, raw),
             confidence: confidence.map(|confidence| image(&confidence)).transpose()?,
-            whitened: None,
-            temporal: None,
             geometry: geometry.map(|[focal_px, baseline_m, x, y, right_x]| StereoGeometry {
                 focal_px,
                 baseline_m,
@@ -317,11 +314,7 @@ impl Disparity {
                 centre_y_px: y,
                 right_centre_x_px: right_x,
             }),
-            obstacles: None,
-            submitted: now,
-            finished: now,
-            stages: Vec::new(),
-            device_time: None,
+            ..Matched::new(pair, map)
         };
         let disparity = matcher::disparity_of(matched, Arc::new(params));
         Ok(Self::of(disparity, Arc::new(given)))

@@ -6,7 +6,7 @@
 >>> d.disparity                         # float32 (H, W) in pixels, NaN where unknown
 """
 
-from ._nvrtc import prepare as _prepare
+from ._libraries import prepare as _prepare
 
 _prepare()
 

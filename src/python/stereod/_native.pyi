@@ -99,6 +99,7 @@ class _Parameters(TypedDict, total=False):
     history: _Whole
     degree: _Whole
     engine: _Word
+    check: _Word
     threads: _Whole
     cores: _Whole
     nice: _Whole
