@@ -158,14 +158,9 @@ fn check_names(args: &MatchArgs, depth: bool) -> Result<StillFormat, Error> {
         true => StillFormat::of_depth(&args.output).map_err(Error::Usage)?,
         false => StillFormat::of(&args.output).map_err(Error::Usage)?,
     };
-    let pictures = [
-        ("--colour", &args.colour),
-        ("--confidence", &args.confidence),
-        ("--verdicts", &args.verdicts),
-    ];
-    for (flag, path) in pictures {
-        let named = path.as_deref().map_or(Ok(()), check_png_name);
-        named.context(flag).map_err(Error::Usage)?;
+    let pictures = ["--colour", "--confidence", "--verdicts"];
+    for (flag, path) in outputs(args).filter(|(flag, _)| pictures.contains(flag)) {
+        check_png_name(path).context(flag).map_err(Error::Usage)?;
     }
     files::refuse_same(outputs(args)).map_err(Error::Usage)?;
     Ok(format)

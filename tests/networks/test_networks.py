@@ -125,6 +125,20 @@ def test_a_lie_is_found(folder):
     assert abs(shares["agree"] - 100 * agree.mean()) < 0.01
 
 
+def test_only_confirmed_pixels_are_kept_on_request(folder):
+    match(folder, "liar", "--check", "sgm", "--verdicts", "verdicts.png", "--min-confidence", "50")
+    agree = ([0, 158, 115] == np.asarray(Image.open(folder / "verdicts.png"))).all(2)
+    known = np.isfinite(np.load(folder / "liar.npy"))
+    assert known[~agree].sum() == 0 and known[agree].mean() > 0.9
+
+
+def test_a_network_is_no_output(folder):
+    before = (folder / "lite.onnx").read_bytes()
+    stereod(folder, "run", "--demo", "--frames", "1", "--headless", "--engine", "onnx:lite.onnx",
+            "--stats", "./lite.onnx", status=2)
+    assert (folder / "lite.onnx").read_bytes() == before
+
+
 def test_a_run_records_the_verdicts(folder):
     stereod(folder, "run", "--demo", "--demo-size", "320x224", "--frames", "3", "--headless", "--engine",
             "onnx:liar.onnx", "--check", "sgm", "-d", "64", "--record", "map.mkv", "--verdicts", "verdicts.mkv",

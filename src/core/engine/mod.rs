@@ -68,7 +68,7 @@ impl TryFrom<String> for Choice {
     }
 }
 
-/// What checks a network's disparity.
+/// Check of a network's disparity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {

@@ -4,7 +4,7 @@ use crate::chroma::{Chroma, ChromaPlane, ColourCoding};
 use crate::frame::{INVALID, Image, SUBPIXEL, intensity};
 use crate::pool::{Pool, Pooled};
 
-/// What two disparities of a pixel say, as the value of a pixel in an image of verdicts.
+/// Comparison of a pixel's two disparities, as a value in an image of verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verdict {

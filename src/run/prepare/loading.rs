@@ -54,7 +54,7 @@ fn say_what_is_ignored(loaded: &Loaded) {
     let is_network = matches!(engine.kind, Choice::Network(_));
     if is_network && engine.check == Check::Off {
         // Its range, and what follows the engine.
-        let heeded = ["disparities", "min_disparity", "confidence", "steady"];
+        let heeded = ["disparities", "min_disparity", "steady"];
         let of_matching =
             rows().filter(|(section, row)| *section == "matching" && !heeded.contains(&row.key));
         for origin in of_matching.map(|(section, row)| loaded.origin(section, row.key)) {
@@ -114,7 +114,7 @@ pub fn layers(file: Option<&Path>, common: &Common, flags: FlagLayer) -> Layers 
     flags.over(layers)
 }
 
-/// Returns the inputs of a command: its sources, calibration files and configuration files.
+/// Returns the inputs of a command: its sources, calibration files, configuration files and network.
 pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> Inputs {
     // Lists that cannot be parsed are refused when the files are read.
     let calibration = &loaded.settings.calibration;
@@ -122,7 +122,12 @@ pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> In
     let calibrations = lists.flat_map(|list| file_list(list).unwrap_or_default());
     let configuration = loaded.files().iter().cloned();
     let obstacles = loaded.settings.obstacles.inputs();
-    Inputs::new(sources.into_iter().chain(calibrations).chain(configuration).chain(obstacles))
+    let network = match &loaded.settings.engine.kind {
+        Choice::Network(file) => Some(file.to_path_buf()),
+        _ => None,
+    };
+    let files = calibrations.chain(configuration).chain(obstacles).chain(network);
+    Inputs::new(sources.into_iter().chain(files))
 }
 
 /// The files that a run reads: sources, calibrations, configuration, zones, certificates.

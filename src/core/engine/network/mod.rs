@@ -41,7 +41,8 @@ pub struct NetworkEngine {
     convention: Convention,
     fit: Fit,
     range: DisparityRange,
-    gives_confidence: bool,
+    /// As in [`Params::confidence`].
+    confidence: Option<u8>,
     rectifier: Option<CpuRectifier>,
     geometry: Option<StereoGeometry>,
     /// Matches the same pairs.
@@ -89,7 +90,7 @@ impl NetworkEngine {
             convention,
             fit,
             range: params.range,
-            gives_confidence: params.confidence.is_some(),
+            confidence: params.confidence,
             rectifier,
             geometry: pairs.geometry,
             sgm,
@@ -114,20 +115,28 @@ impl NetworkEngine {
     }
 
     /// Puts the network's map in place of the matched one, and says where they agree.
-    fn checked(&self, matched: Matched, disparity: DisparityMap) -> anyhow::Result<Matched> {
+    fn checked(&self, matched: Matched, mut disparity: DisparityMap) -> anyhow::Result<Matched> {
         let sure = matched.confidence.context("the engine that checks gave no confidence")?;
         let both = disparity.values().iter().zip(matched.disparity.values());
         let verdicts: Vec<u8> = both
             .zip(sure.pixels())
             .map(|((&value, &other), &sure)| Verdict::of(value, other, sure) as u8)
             .collect();
-        // Only what both say has a probability.
-        let of_pixel = |pixel: usize| match verdicts[pixel] == Verdict::Agree as u8 {
-            true => sure.pixels()[pixel].max(NO_CONFIDENCE),
-            false => NO_CONFIDENCE,
-        };
-        let confidence = self.gives_confidence.then(|| confidence_of(&disparity, of_pixel));
-        let verdicts = Some(Image::from_vec(disparity.width(), disparity.height(), verdicts));
+        let least = self.confidence.unwrap_or(0);
+        let pixels = disparity.values_mut().iter_mut().zip(&verdicts).zip(sure.pixels());
+        let confidence = pixels.map(|((value, &verdict), &sure)| {
+            // Only what both say has a probability.
+            let is_agreed = verdict == Verdict::Agree as u8;
+            let confidence = if is_agreed { sure.max(NO_CONFIDENCE) } else { NO_CONFIDENCE };
+            if confidence < least {
+                *value = INVALID;
+            }
+            if *value == INVALID { 0 } else { confidence }
+        });
+        let confidence: Vec<u8> = confidence.collect();
+        let image = |pixels| Image::from_vec(disparity.width(), disparity.height(), pixels);
+        let (verdicts, confidence) = (Some(image(verdicts)), image(confidence));
+        let confidence = self.confidence.map(|_| confidence);
         Ok(Matched { disparity, confidence, verdicts, ..matched })
     }
 
@@ -163,12 +172,6 @@ impl NetworkEngine {
         }
         DisparityMap::of_values(left.width(), self.range, rounded)
     }
-}
-
-fn confidence_of(disparity: &DisparityMap, known: impl Fn(usize) -> u8) -> Image {
-    let values = disparity.values().iter().enumerate();
-    let confidence = values.map(|(pixel, &value)| if value == INVALID { 0 } else { known(pixel) });
-    Image::from_vec(disparity.width(), disparity.height(), confidence.collect())
 }
 
 /// Finds out how the network is fed, or tries whether what was found for this file earlier still holds.
@@ -230,8 +233,11 @@ impl Engine for NetworkEngine {
             }
             None => {
                 let disparity = self.run(&pair)?;
-                let confidence =
-                    self.gives_confidence.then(|| confidence_of(&disparity, |_| NO_CONFIDENCE));
+                let of = |&value: &i16| if value == INVALID { 0 } else { NO_CONFIDENCE };
+                let confidence = self.confidence.map(|_| {
+                    let pixels = disparity.values().iter().map(of).collect();
+                    Image::from_vec(disparity.width(), disparity.height(), pixels)
+                });
                 Matched { confidence, geometry: self.geometry, ..Matched::new(pair, disparity) }
             }
         };

@@ -6,7 +6,7 @@ use super::convention::{Convention, Scale};
 use super::model::{Model, Plane};
 use super::scene::Scene;
 
-/// What a network is found to be.
+/// The best convention for a network, and its error.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     pub convention: Convention,
