@@ -32,6 +32,15 @@ __device__ __forceinline__ bool expects(const short *coarse, int width, int heig
     return flat;
 }
 
+// Replaces the map of the half-size images by the prior map of the pair, where that lies within the
+// limits (matching/prior.rs). A thread has a pixel. Grid: [pixels / BLOCK_THREADS].
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    replace(const short *given, int least, int most, int pixels, short *coarse) {
+    wait_for_launches_before();
+    const int i = blockIdx.x * BLOCK_THREADS + threadIdx.x;
+    if (i < pixels && least <= given[i] && given[i] <= most) coarse[i] = given[i];
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     blend(const u8 *ranges, const u32 *threshold, const short *coarse, int width, int height, u32 *blends) {
     wait_for_launches_before();

@@ -462,7 +462,10 @@ pub struct DevicesArgs {
 /// Arguments of `models`.
 #[derive(Clone, Debug, Args)]
 pub struct ModelsArgs {
-    /// Print a JSON array
+    /// Describe this ONNX file instead: its inputs, how it is fed, and its error on a built-in scene
+    #[arg(value_name = "FILE.onnx", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -27,9 +27,9 @@ use stereod_io::ros2::dds;
 use stereod_io::sink::messages::{Heading, Placed, Topic, chosen, placed, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};
 
-/// Topics if none are chosen, as far as the cameras are known and obstacles are found.
-const DEFAULT: &str =
-    "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points, scan, obstacles";
+/// Topics if none are chosen, as far as the cameras are known, a network is checked and obstacles are found.
+const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points, \
+                       verdicts, scan, obstacles";
 
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;

@@ -143,6 +143,12 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
         "--block-window" => arg.value_parser(move |text: &str| {
             text.parse().map(|window: BlockWindow| spelled(window.to_string()))
         }),
+        "--prior" => {
+            arg.value_parser(|text: &str| match text == "network" || text.starts_with("onnx:") {
+                true => Ok(Value::from(text)),
+                false => number_or_word(row("matching", "prior").expect("a key"), text),
+            })
+        }
         "--device" => {
             arg.value_parser(value_parser!(u16).map(|number| Value::from(i64::from(number))))
         }

@@ -322,6 +322,7 @@ mod tests {
             skew_ns: Some(0),
             arrived: Instant::now(),
             truth: None,
+            prior: None,
         };
         let held = VecDeque::new();
         (

@@ -58,7 +58,7 @@ pub fn run(args: MatchArgs) -> Result<(), Error> {
     };
     let cameras = read_cameras(&args, settings, &spec).map_err(explained)?;
 
-    let [left, right] = stills.read()?;
+    let [left, right] = stills.read_for(&settings.engine)?;
     let sizes = [&left, &right].map(|view| (view.width(), view.height()));
     let rig = cameras.for_pictures(sizes).map_err(explained)?;
     let warnings = Warnings::default();

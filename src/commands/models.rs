@@ -1,11 +1,17 @@
 //! `stereod models`: stereo networks that others have published, and how to make files for `--engine onnx:FILE` of them.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Error, print};
 use crate::cli::ModelsArgs;
+#[cfg(feature = "onnx")]
+use stereod_core::engine::{
+    Options,
+    network::{self, Description},
+};
 
 #[derive(Serialize)]
 struct Network {
@@ -76,6 +82,9 @@ const NETWORKS: [Network; 7] = [
 ];
 
 pub fn run(args: &ModelsArgs) -> Result<(), Error> {
+    if let Some(file) = &args.file {
+        return describe(file, args.json);
+    }
     if args.json {
         let json = serde_json::to_string_pretty(&NETWORKS).map_err(anyhow::Error::from)?;
         return print(json + "\n");
@@ -89,4 +98,24 @@ pub fn run(args: &ModelsArgs) -> Result<(), Error> {
     }
     text += "\nTheir licences and commands change; read them there. Then: stereod run --demo --engine onnx:FILE\n";
     print(text)
+}
+
+#[cfg(feature = "onnx")]
+fn describe(file: &Path, is_json: bool) -> Result<(), Error> {
+    let described = network::describe(file, &Options::default())?;
+    if is_json {
+        let json = serde_json::to_string_pretty(&described).map_err(anyhow::Error::from)?;
+        return print(json + "\n");
+    }
+    let Description { inputs, convention, wrong, processor } = described;
+    print(format!(
+        "inputs: {inputs}\nfed as {convention}\n{wrong:.1} % of the pixels of a scene with known disparity are wrong \
+         by more than 2 px\nruns on: {processor}\n"
+    ))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn describe(file: &Path, _: bool) -> Result<(), Error> {
+    let file = file.display();
+    Err(Error::usage(format!("built without networks; build with the feature `onnx` for {file}")))
 }

@@ -29,7 +29,7 @@ pub fn run(args: ObstaclesArgs) -> Result<(), Error> {
     }
     let cameras = Cameras::read(settings, Some(&spec))?;
     cameras.required_by("stereod obstacles")?;
-    let [left, right] = stills.read()?;
+    let [left, right] = stills.read_for(&settings.engine)?;
     let rig = cameras.for_pictures([&left, &right].map(|view| (view.width(), view.height())))?;
     let geometry = rig.pairs.geometry.context("the cameras have no known geometry")?;
     let mut finder = obstacles::of_settings(settings, &geometry, None)?;

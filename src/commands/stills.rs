@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 
 use super::Error;
-use crate::settings::Source;
+use crate::settings::{Engine, Source};
 use stereod_core::frame::{Eye, Image};
 use stereod_core::picture::grey::Grey;
 use stereod_core::picture::orientation::{self, Orient};
@@ -76,6 +76,16 @@ impl Stills {
         Ok(pair.map(|grey| self.stretched(grey.into_image(self.tone))))
     }
 
+    /// Reads the views as [`Stills::read`] does, for an engine that may be a network, with colour then.
+    pub fn read_for(&self, engine: &Engine) -> anyhow::Result<[Image; 2]> {
+        let [left, right] = self.read()?;
+        if !engine.wants_colour() {
+            return Ok([left, right]);
+        }
+        let coloured = |grey, eye| Ok::<_, anyhow::Error>(coloured(grey, &self.colours(eye)?));
+        Ok([coloured(left, Eye::Left)?, coloured(right, Eye::Right)?])
+    }
+
     /// Compares the arrangement of the views that a file states with the one that it is read with.
     fn check(&self, file: &Path, stated: Stated) -> anyhow::Result<()> {
         let told = format!("{}: {}", file.display(), stated.describe());
@@ -138,6 +148,16 @@ impl Stills {
             _ => ([begin, 0], [width / 2, height]),
         })
     }
+}
+
+/// Adds red, green and blue to the intensity of a view, unless it is grey.
+pub fn coloured(grey: Image, colours: &[Image; 3]) -> Image {
+    let [red, green, blue] = colours.each_ref().map(Image::pixels);
+    if red == green && green == blue {
+        return grey;
+    }
+    let pixels = red.iter().zip(green).zip(blue).map(|((&red, &green), &blue)| [red, green, blue]);
+    grey.with_rgb(pixels)
 }
 
 pub fn is_still(stream: &StreamSpec) -> bool {

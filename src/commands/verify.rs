@@ -46,6 +46,8 @@ pub fn verify(
     let bytes = bytes.saturating_add(product([remembered, size_of::<i32>()]));
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
+    // The map of a network is taken as it is.
+    let params = &params.clone().with_prior_map(matched.pair.prior.is_some());
     let expected = reference(&matched.pair, params, layout, history);
     compare(&expected, matched)
         .map_err(|different| anyhow!("{different:#}; {}", first_stage(&matched.pair, params, make)))

@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::chroma::Chroma;
+use crate::chroma::{Chroma, ChromaPlane, ColourCoding};
 use crate::obstacles::Obstacles;
-use crate::pool::Pooled;
+use crate::pool::{Pool, Pooled};
 
 /// An 8-bit intensity image, rows tightly packed, top row first.
 #[derive(Debug)]
@@ -109,7 +109,20 @@ impl Image {
         self
     }
 
-    /// Returns the colour, if the source has it and an output needs it.
+    /// Adds the colour of red, green and blue of every pixel, row by row.
+    ///
+    /// # Panics
+    /// If there is another number of pixels.
+    pub fn with_rgb(self, pixels: impl IntoIterator<Item = [u8; 3]>) -> Self {
+        let differences = |[red, green, blue]: [u8; 3]| {
+            ColourCoding::differences(intensity(red, green, blue), red, blue)
+        };
+        let samples = Pooled::unpooled(pixels.into_iter().map(differences).collect());
+        let plane = ChromaPlane::new((self.width, self.height), [0, 0], samples);
+        self.with_chroma(Some(Chroma::new(ColourCoding::of_rgb(), plane, Pool::new())))
+    }
+
+    /// Returns the colour, if the source has it and an output or a network needs it.
     pub fn chroma(&self) -> Option<&Chroma> {
         self.chroma.as_deref()
     }
@@ -279,12 +292,16 @@ pub struct StereoPair {
     pub arrived: Instant,
     /// The true disparity, if the source knows it (the demo scene).
     pub truth: Option<Box<Truth>>,
+    /// What is known beforehand of the disparity, as a map of the half-size images
+    /// ([`crate::matching::Params::prior_map`]).
+    pub prior: Option<Box<DisparityMap>>,
 }
 
 impl StereoPair {
     /// Copies the pair without the true disparity.
     pub fn copy(&self) -> Self {
-        Self { left: self.left.copy(), right: self.right.copy(), truth: None, ..*self }
+        let prior = self.prior.as_ref().map(|prior| Box::new(prior.copy()));
+        Self { left: self.left.copy(), right: self.right.copy(), truth: None, prior, ..*self }
     }
 
     /// Creates a pair of still images, without a time.
@@ -297,6 +314,7 @@ impl StereoPair {
             skew_ns: None,
             arrived: Instant::now(),
             truth: None,
+            prior: None,
         }
     }
 }
@@ -343,6 +361,12 @@ impl DisparityMap {
     #[doc(hidden)]
     pub fn of_values(width: usize, range: DisparityRange, values: Vec<i16>) -> Self {
         Self::new(width, values.len() / width, range, Pooled::unpooled(values))
+    }
+
+    /// Copies the map.
+    #[doc(hidden)]
+    pub fn copy(&self) -> Self {
+        Self { values: Pooled::unpooled(self.values.to_vec()), ..*self }
     }
 
     /// Returns the disparity range of the search. It may change from map to map while a run is tuned.

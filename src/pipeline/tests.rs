@@ -66,6 +66,7 @@ impl Source for Numbers {
                 skew_ns: Some(0),
                 arrived: Instant::now(),
                 truth: None,
+                prior: None,
             };
             if let Some([allowed, _]) = &self.step {
                 wait_until(|| self.delivered < allowed.load(Ordering::SeqCst));

@@ -39,6 +39,8 @@ pub enum View {
     Borrowed { pixels: &'static [u8], size: (usize, usize), stride: usize, _array: Py<PyAny> },
     /// Copied bytes of an array whose rows are not in memory as an image's.
     Copied { pixels: Vec<u8>, size: (usize, usize) },
+    /// Red, green and blue of each pixel.
+    Rgb { samples: Vec<u8>, size: (usize, usize) },
     /// Converted samples.
     Converted(ImageBuf),
 }
@@ -78,13 +80,10 @@ impl View {
             }
             [height, width, 3] if kind.is_equiv_to(&dtype::<u8>(py)) => {
                 let mut samples = samples::<u8>(name, array)?;
-                let image = py.detach(|| {
-                    if channels == Channels::Bgr {
-                        samples.chunks_exact_mut(3).for_each(<[u8]>::reverse);
-                    }
-                    ImageBuf::from_rgb(&samples, width, height)
-                });
-                Ok(View::Converted(image.map_err(raised)?))
+                if channels == Channels::Bgr {
+                    py.detach(|| samples.chunks_exact_mut(3).for_each(<[u8]>::reverse));
+                }
+                Ok(View::Rgb { samples, size: (width, height) })
             }
             _ => Err(PyValueError::new_err(format!(
                 "{name} has the shape {shape:?} and the type {kind}; expected (H, W) of uint8 or \
@@ -101,6 +100,9 @@ impl View {
             }
             View::Copied { pixels, size: (width, height) } => {
                 ImageRef::new(pixels, *width, *height)
+            }
+            View::Rgb { samples, size: (width, height) } => {
+                ImageRef::from_rgb(samples, *width, *height)
             }
             View::Converted(image) => Ok(image.into()),
         }

@@ -109,6 +109,14 @@ impl Batch {
         self.stacked(py, |disparity| Ok(disparity.confidence().map(<[u8]>::to_vec)))
     }
 
+    /// uint8 (N, H, W): verdicts as of `Disparity`. None without a check.
+    #[getter]
+    fn verdicts(&self, py: Python<'_>) -> Stack<u8> {
+        self.stacked(py, |disparity| {
+            Ok(matcher::matched(disparity).verdicts.as_ref().map(|it| it.pixels().to_vec()))
+        })
+    }
+
     /// float32 (N, H, W): depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
     #[pyo3(signature = (rig=None))]
     fn depth(&self, py: Python<'_>, rig: Option<&Bound<'_, PyAny>>) -> Stack<f32> {

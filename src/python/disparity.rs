@@ -27,10 +27,10 @@ type Kept<T> = OnceLock<Py<PyArray2<T>>>;
 /// A pickled image: its pixels and its valid mask.
 type Picture<P, M> = (P, Option<M>);
 
-/// A pickled result: the parameters of its matcher, its images, the disparity, the confidence, the time in
-/// nanoseconds and the cameras.
+/// A pickled result: the parameters of its matcher, its images, the disparity, the confidence and the verdicts, the
+/// time in nanoseconds and the cameras.
 type State<P, M, D> =
-    ((Vec<(String, String)>, bool), [Picture<P, M>; 2], D, Option<P>, u64, Option<[f64; 5]>);
+    ((Vec<(String, String)>, bool), [Picture<P, M>; 2], D, [Option<P>; 2], u64, Option<[f64; 5]>);
 type Arrays = State<Py<PyArray2<u8>>, Py<PyArray2<bool>>, Py<PyArray2<i16>>>;
 type Borrowed<'py> =
     State<PyReadonlyArray2<'py, u8>, PyReadonlyArray2<'py, bool>, PyReadonlyArray2<'py, i16>>;
@@ -55,13 +55,15 @@ pub struct Disparity {
     pixels: Kept<f32>,
     confidence: Kept<u8>,
     status: Kept<u8>,
+    verdicts: Kept<u8>,
 }
 
 impl Disparity {
     /// Wraps the result of a matcher with these parameters.
     pub fn of(disparity: matcher::Disparity, given: Arc<Given>) -> Self {
-        let (raw, pixels) = (Kept::new(), Kept::new());
-        Self { disparity, given, raw, pixels, confidence: Kept::new(), status: Kept::new() }
+        let (raw, pixels, confidence) = (Kept::new(), Kept::new(), Kept::new());
+        let (status, verdicts) = (Kept::new(), Kept::new());
+        Self { disparity, given, raw, pixels, confidence, status, verdicts }
     }
 
     /// Returns the result itself.
@@ -154,6 +156,14 @@ impl Disparity {
         let status = self.disparity.status()?;
         let numbers = || status.into_iter().map(|status| status as u8).collect();
         Some(self.kept(py, &self.status, numbers))
+    }
+
+    /// uint8: verdict on the network (`check="sgm"`): 0 neither knows the pixel, 1 network and matching agree, 2 only
+    /// the network knows it for sure, 3 only matching knows it, 4 they contradict each other. None without a check.
+    #[getter]
+    fn verdicts(&self, py: Python<'_>) -> Option<Py<PyArray2<u8>>> {
+        let verdicts = matcher::matched(&self.disparity).verdicts.as_ref()?;
+        Some(self.kept(py, &self.verdicts, || verdicts.pixels().to_vec()))
     }
 
     /// float32: depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
@@ -284,7 +294,7 @@ impl Disparity {
     #[classmethod]
     #[pyo3(name = "_restore")]
     fn restore(_class: &Bound<'_, PyType>, state: Borrowed<'_>) -> PyResult<Self> {
-        let ((parameters, has_confidence), pair, raw, confidence, nanoseconds, geometry) = state;
+        let ((parameters, has_confidence), pair, raw, levels, nanoseconds, geometry) = state;
         let given = Given { parameters, confidence: has_confidence };
         let params = given.load()?.params;
         let [height, width] = [raw.shape()[0], raw.shape()[1]];
@@ -305,8 +315,10 @@ impl Disparity {
         let raw = Pooled::unpooled(values(&raw, shape)?);
         let pair = StereoPair { timestamp: Duration::from_nanos(nanoseconds), ..pair };
         let map = DisparityMap::new(width, height, params.range, raw);
+        let [confidence, verdicts] = levels.map(|it| it.map(|it| image(&it)).transpose());
         let matched = Matched {
-            confidence: confidence.map(|confidence| image(&confidence)).transpose()?,
+            confidence: confidence?,
+            verdicts: verdicts?,
             geometry: geometry.map(|[focal_px, baseline_m, x, y, right_x]| StereoGeometry {
                 focal_px,
                 baseline_m,
@@ -334,7 +346,7 @@ impl Disparity {
             (own.given.parameters.clone(), own.given.confidence),
             [image(&pair.left), image(&pair.right)],
             own.raw(py),
-            own.confidence(py),
+            [own.confidence(py), own.verdicts(py)],
             u64::try_from(pair.timestamp.as_nanos()).unwrap_or(u64::MAX),
             geometry,
         );

@@ -190,8 +190,10 @@ impl Input {
             && !outputs::writes_frames(&loaded.settings);
         let pace = loaded.settings.source.pace;
         let realtime = matches!((pace, watched), (Pace::Realtime, _) | (Pace::Auto, true));
-        let colours = (faces.show(Shows::Images) || output.shows_left()).then(Pool::new);
-        let keep = Keep { colours, ..Keep::default() };
+        let needs_colour = faces.show(Shows::Images)
+            || output.shows_left()
+            || loaded.settings.engine.wants_colour();
+        let keep = Keep { colours: needs_colour.then(Pool::new), ..Keep::default() };
         let (frames, first) = part(args, faces);
         let open = || source::open_source(spec, loaded, watched, frames, &keep, control);
         let longest = loaded.settings.source.wait();

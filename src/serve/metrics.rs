@@ -122,15 +122,28 @@ impl Page<'_> {
             let help = "Share of the pixels of the last map that have a disparity";
             self.gauge("stereod_valid", help, Unit::Other("ratio".into()), share)?;
         }
+        if let Some(shares) = &status.verdicts {
+            let shares = [
+                ("agree", shares.agree),
+                ("only_network", shares.only_network),
+                ("only_sgm", shares.only_sgm),
+                ("contradict", shares.contradict),
+                ("unknown", shares.unknown),
+            ];
+            let shares = shares.map(|(name, percent)| ([("verdict", name)], percent / 100.0));
+            let help = "Share of the pixels of the last map with this verdict on the network";
+            self.gauges("stereod_verdicts", help, Unit::Other("ratio".into()), shares)?;
+        }
         if let Some(seen) = status.exposure.as_ref().and_then(|exposure| exposure.measured) {
-            let eyes = [seen.left, seen.right];
+            let views = [seen.left, seen.right];
             let help = "Noise of the pictures, standard deviation";
-            self.gauges("stereod_noise", help, levels(), eyes.map(|eye| eye.noise))?;
+            self.gauges("stereod_noise", help, levels(), eyes(views.map(|view| view.noise)))?;
             let help = "Mean brightness of the pictures";
-            self.gauges("stereod_brightness", help, levels(), eyes.map(|eye| eye.brightness))?;
+            let brightness = eyes(views.map(|view| view.brightness));
+            self.gauges("stereod_brightness", help, levels(), brightness)?;
             let help = "Share of the pixels that are saturated";
             let ratio = Unit::Other("ratio".into());
-            self.gauges("stereod_saturated", help, ratio, eyes.map(|eye| eye.saturated))?;
+            self.gauges("stereod_saturated", help, ratio, eyes(views.map(|view| view.saturated)))?;
         }
         let Some(alignment) = &status.alignment else { return Ok(()) };
         let Some(seen) = alignment.measured else { return Ok(()) };
@@ -169,10 +182,16 @@ impl Page<'_> {
         gauge.encode(self.0.encode_descriptor(name, help, unit.as_ref(), kind)?)
     }
 
-    /// Adds a gauge of the left and the right view.
-    fn gauges(&mut self, name: &str, help: &str, unit: Unit, values: [f64; 2]) -> fmt::Result {
+    /// Adds a gauge with several values, each with its label.
+    fn gauges<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Unit,
+        values: impl IntoIterator<Item = ([Label<'a>; 1], f64)>,
+    ) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
-        for (labels, value) in eyes(values) {
+        for (labels, value) in values {
             ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
         }
         Ok(())

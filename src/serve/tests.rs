@@ -9,6 +9,7 @@ use super::metrics::{Process, text};
 use super::*;
 use crate::observe::alignment::Measurement;
 use crate::observe::exposure::{Exposure, EyeExposure};
+use crate::observe::map_metrics::Shares;
 use crate::pipeline::SinkCounts;
 use crate::status::{Counts, Judged, RunStatus};
 use crate::telemetry::progress::Progress;
@@ -47,6 +48,7 @@ fn status() -> Arc<RunStatus> {
             EyeSummary { broken: 1, missed: 2, mistimed: 4, ..EyeSummary::default() },
         ]),
         valid_share: Some(0.75),
+        verdicts: Some(Shares { contradict: 12.5, ..Shares::default() }),
         exposure: Some(Judged { measured: Some(exposure), ..Judged::default() }),
         alignment: Some(Judged { alarm: true, measured: Some(alignment), text: String::new() }),
         ..RunStatus::default()
@@ -74,6 +76,7 @@ fn the_text_is_what_the_format_wants() {
         "stereod_lost_cameras 1.0",
         "stereod_healthy 1.0",
         "stereod_valid_ratio 0.75",
+        "stereod_verdicts_ratio{verdict=\"contradict\"} 0.125",
         "stereod_row_error_pixels 0.5",
         "stereod_roll_degrees -0.25",
         "stereod_misaligned 1.0",

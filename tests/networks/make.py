@@ -21,6 +21,9 @@ UNIT = (255.0, 0.0)
 SIGNED = (127.5, 127.5)
 IMAGENET = tuple(255.0 * np.reshape(rgb, (1, 3, 1, 1)) for rgb in ([0.229, 0.224, 0.225], [0.485, 0.456, 0.406]))
 
+# Parts of red, green and blue in a grey level.
+REC_709 = (0.2125, 0.7154, 0.0721)
+
 Scale = Sequence[Any]
 Values = dict[str, Sequence[int | str] | None]  # names and shapes
 
@@ -45,20 +48,23 @@ class Graph:
         return str(self.nodes[-1].output[0])
 
 
-def grey(g: Graph, image: str, scale: Scale) -> str:
-    """Grey levels 0..255 of an image; all zero if its values are of another scale, because they leave 0..255 or span
-    less than 130 levels."""
+def grey(g: Graph, image: str, scale: Scale, weights: Scale = REC_709) -> str:
+    """Grey levels 0..255 of an image of 1 or 3 channels; all zero if its values are of another scale, because they
+    leave 0..255 or span less than 130 levels."""
     value = g("Cast", image, to=FLOAT)
-    level = g("ReduceMean", g("Add", g("Mul", value, scale[0]), scale[1]), axes=[1])
+    level = g("Add", g("Mul", value, scale[0]), scale[1])
+    level = g("ReduceSum", g("Mul", level, np.reshape(weights, (1, 3, 1, 1))), [1])
     low, high = g("ReduceMin", level), g("ReduceMax", level)
     inside = g("And", g("Greater", low, -2.0), g("Less", high, 257.0))
     fits = g("And", inside, g("Greater", g("Sub", high, low), 130.0))
     return g("Mul", g("Clip", g("Round", level), 0.0, 255.0), g("Cast", fits, to=FLOAT))
 
 
-def match(g: Graph, left: str = "left", right: str = "right", scale: Scale = BYTE) -> str:
+def match(
+    g: Graph, left: str = "left", right: str = "right", scale: Scale = BYTE, weights: Scale = REC_709
+) -> str:
     """Disparity [1,1,H,W] of the left view: absolute differences, truncated, averaged over 5x5, winner takes all."""
-    left, right = grey(g, left, scale), grey(g, right, scale)
+    left, right = grey(g, left, scale, weights), grey(g, right, scale, weights)
     padded = g("Pad", right, [0, 0, 0, DISPARITIES - 1, 0, 0, 0, 0], -1.0)
     # Kernel d picks the pixel d columns to the left.
     shifted = g("Conv", padded, np.fliplr(np.eye(DISPARITIES)).reshape(DISPARITIES, 1, 1, DISPARITIES))
@@ -145,7 +151,11 @@ NETWORKS = {
     "multiple_of_32": Network(match_multiples_of_32),
     "swapped": Network(lambda g: match(g, "input2", "input1"), {"input1": RGB, "input2": RGB}),
     "two_outputs": Network(match_with_features, PAIR, {"features": (1, 8, "H/4", "W/4")} | MAP),
-    "half": Network(match, type=TensorProto.FLOAT16),
+    "half": Network(lambda g: g("Cast", match(g), to=TensorProto.FLOAT16), type=TensorProto.FLOAT16),
+    # Match on red alone, which comes first or last.
+    "red_first": Network(lambda g: match(g, weights=(1.0, 0.0, 0.0))),
+    "red_last": Network(lambda g: match(g, scale=UNIT, weights=(0.0, 0.0, 1.0))),
+    "double": Network(lambda g: g("Cast", match(g), to=TensorProto.DOUBLE), type=TensorProto.DOUBLE),
     "any_rank": Network(match, {"left": None, "right": None}),
     # Wrong results, and no stereo networks.
     "liar": Network(lie),
@@ -162,7 +172,7 @@ def encode(name: str, network: Network) -> bytes:
     for result, output in zip([results] if isinstance(results, str) else results, network.outputs, strict=True):
         g.nodes.append(helper.make_node("Identity", [result], [output]))
     inputs = [helper.make_tensor_value_info(x, network.type, shape) for x, shape in network.inputs.items()]
-    outputs = [helper.make_tensor_value_info(x, FLOAT, shape) for x, shape in network.outputs.items()]
+    outputs = [helper.make_tensor_value_info(x, network.type, shape) for x, shape in network.outputs.items()]
     graph = helper.make_graph(g.nodes, name, inputs, outputs, g.constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())

@@ -28,6 +28,9 @@ FOUND = {
     "normalised": "two inputs of -1..1 values; it gives the disparity as a share of the width",
     "swapped": "two inputs of 0..255 values, the right view first; it gives the disparity",
     "two_outputs": "two inputs of 0..255 values; it gives the disparity",
+    "half": "two inputs of 0..255 values; it gives the disparity",
+    "red_first": "two inputs of 0..255 values; it gives the disparity",
+    "red_last": "two inputs of 0..1 values, blue before red; it gives the disparity",
 }
 
 REFUSED = {
@@ -36,7 +39,7 @@ REFUSED = {
     "constant": "does not find depth",
     "damaged": "no network that ONNX Runtime runs",
     "depth": "no stereo network",
-    "half": "holds no 32-bit floats",
+    "double": "holds neither 32- nor 16-bit floats",
     "nan": "no output has the size of the views and numbers in it",
     "not_onnx": "no network that ONNX Runtime runs",
 }
@@ -54,8 +57,11 @@ def folder(tmp_path_factory):
     columns = np.arange(WIDTH)
     right = dots[:, 32 : 32 + WIDTH]
     left = np.take_along_axis(dots, columns - truth + 32, axis=1)
+    noise = np.random.default_rng(5)
     for name, view in {"left": left, "right": right}.items():
         Image.fromarray(view).save(folder / f"{name}.png")
+        others = noise.integers(0, 256, (2, HEIGHT, WIDTH), np.uint8)
+        Image.fromarray(np.dstack([view, *others])).save(folder / f"red_{name}.png")
     np.save(folder / "truth.npy", truth)
     return folder
 
@@ -87,6 +93,20 @@ def test_a_network_is_fed_as_it_wants(folder, name):
     if name == "fixed":
         seam = told.split("two sides differ by ")[1].split()[0]
         assert float(seam) < 0.5
+
+
+@pytest.mark.parametrize("name", ["red_first", "red_last"])
+def test_networks_of_three_channels_get_the_colours(folder, name):
+    """Only red of these views shows the planes; green and blue are noise."""
+    common = ["-d", "64", "--engine", f"onnx:{name}.onnx"]
+    stereod(folder, "match", "red_left.png", "red_right.png", "-o", f"{name}.npy", *common)
+    stereod(folder, "run", "--left", "red_left.png", "--right", "red_right.png", "--headless", "--pictures", name,
+            "--pictures-format", "npy", *common)
+    found = [folder / f"{name}.npy", *(folder / name).glob("*.npy")]
+    assert len(found) == 2
+    for file in found:
+        error = np.abs(np.load(file) - np.load(folder / "truth.npy"))[:, 64:]
+        assert np.mean(error > 1) < 0.08, file
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -172,4 +192,7 @@ def test_what_a_network_cannot_do_is_told(folder):
 def test_the_list_of_networks_is_for_people_and_programs(folder):
     told, _ = stereod(folder, "models")
     networks = json.loads(stereod(folder, "models", "--json")[0])
+    described = json.loads(stereod(folder, "models", "negative.onnx", "--json")[0])
+    assert described["convention"] == FOUND["negative"] and described["wrong"] < 30
+    assert "left (" in stereod(folder, "models", "negative.onnx")[0]
     assert len(networks) > 5 and all(network["name"] in told and network["licence"] in told for network in networks)

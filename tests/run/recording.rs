@@ -73,9 +73,7 @@ fn confidence_is_recorded_beside_the_disparity() {
     for (n, (disparity, numbers)) in (0..).zip(disparity.iter().zip(&numbers)) {
         let known = disparity.iter().map(|&number| number > 0);
         assert!(known.eq(numbers.iter().map(|&sure| sure > 0)), "{n}");
-        let StereoPair { left, right, timestamp, .. } = demo_pair(n);
-        let mut history = History::default();
-        let expected = match_next(&left, &right, timestamp, &params, &mut history);
+        let expected = match_next(&demo_pair(n), &params, &mut History::default());
         assert!(expected.confidence.unwrap().pixels() == numbers, "{n}");
     }
 }
@@ -94,8 +92,7 @@ fn whitened_pictures_are_recorded_beside_the_disparity() {
     let player = player::Player::open(&folder.path().join("white.mkv"), player::RECORDING).unwrap();
     let (params, mut history) = (params().with_temporal(Some(temporal)), History::default());
     for (n, frame) in (0..).zip(player.play()) {
-        let StereoPair { left, right, timestamp, .. } = demo_pair(n);
-        let expected = match_next(&left, &right, timestamp, &params, &mut history);
+        let expected = match_next(&demo_pair(n), &params, &mut history);
         assert!(frame.numbers() == expected.temporal.unwrap().whitened, "{n}");
     }
 

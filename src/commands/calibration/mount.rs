@@ -17,6 +17,7 @@ use crate::telemetry::logs;
 use stereod_core::engine::{self, Engine};
 use stereod_core::frame::StereoPair;
 use stereod_core::obstacles::Mount;
+use stereod_core::pool::Pool;
 use stereod_io::control::Control;
 use stereod_io::source;
 use stereod_io::source::demo::DemoOptions;
@@ -36,8 +37,8 @@ pub(super) fn run(args: &MountArgs) -> Result<(), Error> {
     cameras.required_by("`calibration mount`")?;
     let control = Control::default();
     signals::stop_on_signals(&control, None, None)?;
-    let mut options =
-        settings.source.stream_options(&settings.camera, &control.stop, &Keep::default());
+    let keep = Keep { colours: settings.engine.wants_colour().then(Pool::new), ..Keep::default() };
+    let mut options = settings.source.stream_options(&settings.camera, &control.stop, &keep);
     options.part.frames = args.part.frames();
     let source = source::open(&spec, DemoOptions::default(), &options)?;
     let rig = cameras.for_pictures(source.info().sizes())?;

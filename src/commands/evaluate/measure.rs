@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
+use crate::commands::stills::coloured;
 use crate::observe::range::Spare;
 use crate::run::prepare::ranging::{self, small_matcher};
 use crate::run::prepare::rig::{Cameras, Rig};
-use crate::settings::{Loaded, Source};
+use crate::settings::{Loaded, Settings, Source};
 use stereod_core::engine::cuda::Unusable;
 use stereod_core::engine::{self, Engine};
 use stereod_core::frame::{DisparityRange, Eye, Image, LEAST_CONFIDENCE, Matched, StereoPair};
@@ -66,7 +67,7 @@ impl Bench<'_> {
     }
 
     pub(super) fn measure(&mut self, item: &Item) -> Result<(Measured, Compared), Failure> {
-        let pictures = read(item, &self.loaded.settings.source)?;
+        let pictures = read(item, &self.loaded.settings)?;
         let truth = discontinuities::found(truth::read(item)?);
         let size = (pictures[0].width(), pictures[0].height());
         let rig =
@@ -231,10 +232,15 @@ fn learnt_from(
     levels.iter().enumerate().filter_map(of_pixel).flatten().collect()
 }
 
-fn read(item: &Item, settings: &Source) -> anyhow::Result<[Image; 2]> {
+fn read(item: &Item, settings: &Settings) -> anyhow::Result<[Image; 2]> {
     let [left, right] = &item.eyes;
+    let Source { orient, tone, .. } = settings.source;
     let read = |path: &PathBuf| -> anyhow::Result<Image> {
-        Ok(Grey::of(still::read(path, settings.orient)?.picture).into_image(settings.tone))
+        let grey = Grey::of(still::read(path, orient)?.picture).into_image(tone);
+        match settings.engine.wants_colour() {
+            true => Ok(coloured(grey, &still::read_colours(path, orient)?)),
+            false => Ok(grey),
+        }
     };
     let pictures = [read(left)?, read(right)?];
     let [l, r] = pictures.each_ref().map(|image| (image.width(), image.height()));
@@ -265,8 +271,6 @@ fn ensure_same(map: (usize, usize), truth: (usize, usize)) -> anyhow::Result<()>
 
 /// Copies the pair, because the engine keeps the pair that it receives.
 fn pair(pictures: &[Image; 2]) -> StereoPair {
-    let [left, right] = pictures.each_ref().map(|picture| {
-        Image::from_vec(picture.width(), picture.height(), picture.pixels().to_vec())
-    });
+    let [left, right] = pictures.each_ref().map(Image::copy);
     StereoPair::of_stills(left, right)
 }

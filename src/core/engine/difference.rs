@@ -20,10 +20,9 @@ pub fn reference(
     layout: Option<&TileLayout>,
     history: &mut History,
 ) -> PairResult {
-    let StereoPair { left, right, timestamp, .. } = pair;
     match layout {
-        None => match_next(left, right, *timestamp, params, history),
-        Some(layout) => match_tiled(left, right, *timestamp, params, layout, history),
+        None => match_next(pair, params, history),
+        Some(layout) => match_tiled(pair, params, layout, history),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use super::Choice;
-use crate::frame::{Matched, StereoGeometry, StereoPair};
+use crate::frame::{DisparityMap, Matched, StereoGeometry, StereoPair};
 use crate::matching::History;
 use crate::matching::tiles::TileLayout;
 use crate::memory::product;
@@ -126,6 +126,27 @@ pub(super) fn check_thresholds(thresholds: Option<&[u32]>, levels: usize) -> any
         bail!("noise thresholds of {thresholds:?} do not suit an engine of {levels} levels");
     }
     Ok(())
+}
+
+/// Returns the prior map of a pair for an engine that takes one of this size, if any ([`prior_map_size`]).
+///
+/// [`prior_map_size`]: crate::matching::levels::prior_map_size
+pub(super) fn prior_of(
+    pair: &StereoPair,
+    size: Option<(usize, usize)>,
+) -> anyhow::Result<Option<&DisparityMap>> {
+    let (Some(prior), Some((width, height))) = (pair.prior.as_deref(), size) else {
+        return Ok(None);
+    };
+    if (prior.width(), prior.height()) != (width, height) {
+        bail!(Refusal::Size(format!(
+            "the prior map has {}x{} pixels, but the engine was made for one of {width}x{height}, half the size of \
+             its pictures",
+            prior.width(),
+            prior.height()
+        )));
+    }
+    Ok(Some(prior))
 }
 
 pub(super) fn check_size(pair: &StereoPair, size: (usize, usize)) -> anyhow::Result<()> {

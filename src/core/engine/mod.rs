@@ -6,8 +6,10 @@ pub mod cpu;
 pub mod cuda;
 pub mod difference;
 mod interface;
+mod learned;
 #[cfg(feature = "onnx")]
-mod network;
+pub mod network;
+mod prior;
 pub mod tiled;
 mod tiling;
 #[cfg(feature = "wgpu")]
@@ -18,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
@@ -27,6 +29,7 @@ use cpu::CpuOptions;
 pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec, Refusal};
+use prior::{Predictor, PriorEngine};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
@@ -78,6 +81,63 @@ pub enum Check {
     Sgm,
 }
 
+/// What says beforehand where surfaces are, where texture is below the noise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub enum PriorFrom {
+    /// The map of the half-size images.
+    #[default]
+    HalfSize,
+    /// The network of the program ([`crate::matching::learned`]), and that map where it is not sure.
+    Learned,
+    /// The network in this ONNX file, and that map where it knows nothing.
+    Network(Arc<Path>),
+}
+
+impl FromStr for PriorFrom {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.strip_prefix("onnx:") {
+            Some(file) if !file.is_empty() => Ok(Self::Network(Path::new(file).into())),
+            _ if text == "half-size" => Ok(Self::HalfSize),
+            _ if text == "network" => Ok(Self::Learned),
+            _ => Err("`half-size`, `network` or `onnx:FILE`"),
+        }
+    }
+}
+
+impl TryFrom<String> for PriorFrom {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// Size of the images that a network gets for the prior.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+pub enum PriorSize {
+    #[default]
+    #[serde(rename = "1")]
+    Whole,
+    #[serde(rename = "1/2")]
+    Half,
+    #[serde(rename = "1/4")]
+    Quarter,
+}
+
+impl PriorSize {
+    /// Returns how often the images are halved.
+    pub fn halvings(self) -> u32 {
+        match self {
+            Self::Whole => 0,
+            Self::Half => 1,
+            Self::Quarter => 2,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tiling {
     /// The whole image if it fits the memory, else the smallest number of full-width bands that fits.
@@ -111,8 +171,10 @@ pub struct Options {
     pub cpu: CpuOptions,
     pub cuda: CudaOptions,
     pub tiling: Tiling,
-    /// For a network only.
+    /// For a network as engine only.
     pub check: Check,
+    pub prior_from: PriorFrom,
+    pub prior_size: PriorSize,
     /// Bytes of the budget that `auto` tiles leave free.
     pub spare: u64,
 }
@@ -125,7 +187,19 @@ pub fn create(
     pairs: &PairSpec,
     options: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    let engine = choose(choice, params, pairs, options)?;
+    let engine = match (&options.prior_from, choice) {
+        // The pairs bring their own prior maps.
+        _ if params.prior_map => choose(choice, params, pairs, options)?,
+        (PriorFrom::HalfSize, _) => choose(choice, params, pairs, options)?,
+        (_, Choice::Network(_)) => bail!(Refusal::Parameter(
+            "a network as engine takes no prior; leave `prior_from` or `engine.kind` out".into()
+        )),
+        _ => {
+            let sgm = |params: &Params, pairs: &PairSpec| choose(choice, params, pairs, options);
+            let predictor = |size| predictor(params, pairs.size, size, options);
+            Box::new(PriorEngine::new(params, pairs, options, predictor, sgm)?)
+        }
+    };
     let (Some(how), Some(_)) = (params.steady, params.confidence) else { return Ok(engine) };
     let threads = options.cpu.threads;
     Ok(Box::new(CarryingEngine::new(engine, how, params.range, pairs, threads)?))
@@ -207,6 +281,30 @@ fn of_network(
     Ok(Box::new(network::NetworkEngine::new(file, params, pairs, options, sgm)?))
 }
 
+/// Makes the network that predicts prior maps of `size` for pairs of a size.
+fn predictor(
+    params: &Params,
+    pairs: (usize, usize),
+    size: (usize, usize),
+    options: &Options,
+) -> anyhow::Result<Box<dyn Predictor>> {
+    match &options.prior_from {
+        PriorFrom::Network(file) => of_file(file, params, pairs, size, options),
+        _ => Ok(Box::new(prior::Learned::new(pairs, params.range, size, options)?)),
+    }
+}
+
+#[cfg(feature = "onnx")]
+fn of_file(
+    file: &Arc<Path>,
+    params: &Params,
+    pairs: (usize, usize),
+    size: (usize, usize),
+    options: &Options,
+) -> anyhow::Result<Box<dyn Predictor>> {
+    Ok(Box::new(network::NetworkPrior::new(file, pairs, params.range, size, options)?))
+}
+
 #[cfg(not(feature = "onnx"))]
 fn of_network(
     file: &Path,
@@ -214,10 +312,25 @@ fn of_network(
     _: &PairSpec,
     _: &Options,
 ) -> anyhow::Result<Box<dyn Engine>> {
-    anyhow::bail!(Refusal::Device(format!(
-        "built without networks; build with the feature `onnx` for {}",
-        file.display()
-    )))
+    Err(without_networks(file))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn of_file(
+    file: &Path,
+    _: &Params,
+    _: (usize, usize),
+    _: (usize, usize),
+    _: &Options,
+) -> anyhow::Result<Box<dyn Predictor>> {
+    Err(without_networks(file))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn without_networks(file: &Path) -> anyhow::Error {
+    let text =
+        format!("built without networks; build with the feature `onnx` for {}", file.display());
+    Refusal::Device(text).into()
 }
 
 #[cfg(feature = "wgpu")]
@@ -232,7 +345,7 @@ fn on_wgpu(
 
 #[cfg(not(feature = "wgpu"))]
 fn on_wgpu(_: &Params, _: &PairSpec, _: &Options) -> anyhow::Result<Box<dyn Engine>> {
-    anyhow::bail!(Refusal::Device(
+    bail!(Refusal::Device(
         "built without the wgpu engine; use `engine=cpu`, or build with the feature `wgpu`".into()
     ))
 }

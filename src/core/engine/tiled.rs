@@ -9,11 +9,12 @@ use anyhow::{Context, bail};
 
 use super::Choice;
 use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap};
-use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size};
+use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size, prior_of};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
 use crate::matching::confidence::of_known;
 use crate::matching::filter::Filter;
 use crate::matching::history::Continuity;
+use crate::matching::levels::prior_map_size;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, of_tile};
 use crate::matching::{History, Params};
@@ -97,6 +98,7 @@ impl TiledEngine {
     fn match_tiles(
         &mut self,
         [left, right]: [&Image; 2],
+        prior: Option<&DisparityMap>,
         account: &mut Account,
     ) -> anyhow::Result<Map> {
         let Self { engine, layout, windows, whole, .. } = self;
@@ -123,7 +125,8 @@ impl TiledEngine {
                 && let Some(tile) = next.next()
             {
                 let (left, right) = (window(tile, left)?, window(tile, right)?);
-                let tile = StereoPair::of_stills(left, right);
+                let prior = prior.map(|prior| Box::new(layout.crop_prior(tile, prior)));
+                let tile = StereoPair { prior, ..StereoPair::of_stills(left, right) };
                 engine.submit_tile(tile, thresholds.as_deref())?;
                 in_flight += 1;
             }
@@ -198,7 +201,8 @@ impl Engine for TiledEngine {
         }
         let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
         let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
-        let map = self.match_tiles(eyes, &mut account);
+        let prior = prior_of(&pair, prior_map_size(&self.params, self.layout.size))?;
+        let map = self.match_tiles(eyes, prior, &mut account);
         if map.is_err() {
             // Drains tiles still in flight, so that the next pair does not get them.
             while let Ok(Some(_)) = self.engine.collect() {}
@@ -265,7 +269,7 @@ mod tests {
 
     use super::*;
     use crate::engine::cpu::CpuEngine;
-    use crate::frame::{DisparityRange, Mask};
+    use crate::frame::{DisparityRange, INVALID, Mask};
     use crate::matching::PairResult;
     use crate::matching::tiles::{Tiles, match_tiled};
     use crate::matching::{
@@ -353,6 +357,19 @@ mod tests {
         StereoPair { timestamp, ..StereoPair::of_stills(left, right) }
     }
 
+    /// Adds a prior map of a slanted plane with holes.
+    fn with_prior(pair: StereoPair, number: u64) -> StereoPair {
+        let (width, height) = (pair.left.width().div_ceil(2), pair.left.height().div_ceil(2));
+        let value = |i: usize| match (i / 7 + number as usize) % 5 {
+            0 => INVALID,
+            _ => (20 + i % width / 8) as i16,
+        };
+        let values = (0..width * height).map(value).collect();
+        let range = DisparityRange { min: 0, count: 8 };
+        let prior = Some(Box::new(DisparityMap::of_values(width, range, values)));
+        StereoPair { prior, ..pair }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -369,10 +386,10 @@ mod tests {
             let mut engine = engine(&params, layout.clone(), threads);
             let mut history = History::default();
             for number in 0..3 {
-                let StereoPair { left, right, timestamp, .. } = pair(size, number, mask);
+                let pair = || with_prior(pair(size, number, mask), number);
                 let PairResult { map: expected, confidence: sure, .. } =
-                    match_tiled(&left, &right, timestamp, &params, &layout, &mut history);
-                engine.submit(pair(size, number, mask)).unwrap();
+                    match_tiled(&pair(), &params, &layout, &mut history);
+                engine.submit(pair()).unwrap();
                 let got = engine.collect().unwrap().unwrap();
                 prop_assert_eq!(got.disparity.values(), expected.values(), "{:?}", params);
                 let pixels = |sure: &Option<Image>| sure.as_ref().map(|sure| sure.pixels().to_vec());

@@ -74,8 +74,8 @@ impl<'a> ImageRef<'a> {
         Ok(Self { samples: Samples::Deep(samples), width, height })
     }
 
-    /// Wraps an image of red, green and blue, 8 bits each, of which the matcher takes the intensity by Rec. 709. Rows
-    /// follow each other without a gap.
+    /// Wraps an image of red, green and blue, 8 bits each, of which the matcher takes the intensity by Rec. 709; a
+    /// network of three channels gets the colours. Rows follow each other without a gap.
     ///
     /// # Errors
     /// [`Error::Size`]: an image without pixels, or another number of samples than three per pixel.
@@ -94,8 +94,9 @@ impl<'a> ImageRef<'a> {
         self.height
     }
 
-    /// Copies the image into memory of the pool, which an engine reads without another copy.
-    pub(super) fn to_image(self, pool: &Pool<u8>) -> Result<Image> {
+    /// Copies the image into memory of the pool, which an engine reads without another copy. It keeps its colour if
+    /// `has_colour` is set.
+    pub(super) fn to_image(self, pool: &Pool<u8>, has_colour: bool) -> Result<Image> {
         let pixels = pool.try_take(self.width * self.height);
         let mut pixels = pixels.map_err(|error| Error::OutOfMemory(error.to_string()))?;
         match self.samples {
@@ -111,7 +112,13 @@ impl<'a> ImageRef<'a> {
                 }
             }
         }
-        Ok(Image::new(self.width, self.height, pixels))
+        let image = Image::new(self.width, self.height, pixels);
+        Ok(match self.samples {
+            Samples::Rgb(samples) if has_colour => {
+                image.with_rgb(samples.as_chunks().0.iter().copied())
+            }
+            _ => image,
+        })
     }
 }
 
@@ -160,7 +167,7 @@ impl ImageBuf {
     }
 
     fn of(image: ImageRef<'_>) -> Result<Self> {
-        image.to_image(&Pool::new()).map(Self::of_image)
+        image.to_image(&Pool::new(), false).map(Self::of_image)
     }
 
     pub(super) fn of_image(image: Image) -> Self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::disparity::{Disparity, disparity_of};
 use super::error::{Error, Result};
 use super::image::ImageRef;
-use crate::engine::{self, Choice, Engine, Options, PairSpec};
+use crate::engine::{self, Choice, Engine, Options, PairSpec, PriorFrom};
 use crate::frame::{Eye, Matched, StereoPair};
 use crate::matching::Params;
 use crate::pool::Pool;
@@ -106,7 +106,9 @@ impl Recipe {
                 )));
             }
         }
-        let [left, right] = views.map(|view| view.to_image(images));
+        let is_network = matches!(self.choice, Choice::Network(_))
+            || matches!(self.options.prior_from, PriorFrom::Network(_));
+        let [left, right] = views.map(|view| view.to_image(images, is_network));
         Ok(StereoPair { timestamp, ..StereoPair::of_stills(left?, right?) })
     }
 

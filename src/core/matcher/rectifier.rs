@@ -60,7 +60,7 @@ impl Rectifier {
             }
         }
         let pool = Pool::new();
-        let [left, right] = images.map(|(_, image)| image.to_image(&pool));
+        let [left, right] = images.map(|(_, image)| image.to_image(&pool, false));
         Ok(self.0.rectify_pair(&StereoPair::of_stills(left?, right?)).map(ImageBuf::of_image))
     }
 }

@@ -12,6 +12,11 @@ pub fn coarser(params: &Params, size: (usize, usize)) -> Option<(Params, (usize,
     Some((params.coarser()?, half_size(size)?))
 }
 
+/// Size of the prior maps that pairs of this size may come with ([`Params::prior_map`]); `None` if none is used.
+pub fn prior_map_size(params: &Params, size: (usize, usize)) -> Option<(usize, usize)> {
+    coarser(params, size).filter(|_| params.prior_map).map(|(_, size)| size)
+}
+
 /// Reports whether images of this size are matched with range windows ([`windows`]): if the parameters ask for them,
 /// the range has more candidates than a tile tries, and there is a half-size map. Windows know no knight's moves, and
 /// no costs that are sums over a window themselves.

@@ -16,6 +16,7 @@ pub mod confidence;
 pub mod cost;
 pub mod filter;
 pub mod history;
+pub mod learned;
 pub mod left_right;
 pub mod levels;
 pub mod local;
@@ -57,7 +58,7 @@ pub use history::History;
 
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, INVALID, Image, SUBPIXEL, StereoPair};
 use crate::matching::aggregation::Sums;
 use crate::matching::cost::PixelCost;
 use crate::matching::mutual_information::CostTable;
@@ -72,19 +73,20 @@ pub fn match_pair(left: &Image, right: &Image, params: &Params) -> DisparityMap 
     match_level(Inputs::of(left, right), params, &mut History::default()).0
 }
 
-/// Returns the disparity map of a pair of windows cut out of larger images, and its confidence if the
-/// parameters ask for it. `thresholds` are the noise thresholds of the levels of the whole images, the finest
+/// Returns the disparity map of a pair of windows cut out of larger images, with their part of a prior map, and its
+/// confidence if the parameters ask for it. `thresholds` are the noise thresholds of the levels of the whole images, the finest
 /// first ([`levels::noise_thresholds`]).
 ///
 /// # Panics
 /// As [`match_pair`], and if thresholds are missing or 0.
 pub fn match_tile(
-    left: &Image,
-    right: &Image,
+    pair: &StereoPair,
     params: &Params,
     thresholds: &[u32],
 ) -> (DisparityMap, Option<Image>) {
-    let inputs = Inputs { thresholds: Some(thresholds), ..Inputs::of(left, right) };
+    let given = pair.prior.as_deref();
+    let inputs =
+        Inputs { thresholds: Some(thresholds), given, ..Inputs::of(&pair.left, &pair.right) };
     match_level(inputs, params, &mut History::default())
 }
 
@@ -118,21 +120,16 @@ pub struct PairResult {
     pub temporal: Option<temporal::Outcome>,
 }
 
-/// Matches the next pair of a stream, captured at `timestamp`; `history` is the state after the previous
-/// pairs.
+/// Matches the next pair of a stream; `history` is the state after the previous pairs.
 ///
 /// # Panics
-/// As [`match_pair`].
-pub fn match_next(
-    left: &Image,
-    right: &Image,
-    timestamp: Duration,
-    params: &Params,
-    history: &mut History,
-) -> PairResult {
-    let temporal = advance_temporal([left, right], timestamp, params, history);
-    let [left, right] = images_to_match([left, right], temporal.as_ref(), params);
-    let (map, confidence) = match_level(Inputs::of(left, right), params, history);
+/// As [`match_pair`], and if the pair's prior map has another size than the half-size images.
+pub fn match_next(pair: &StereoPair, params: &Params, history: &mut History) -> PairResult {
+    let views = [&pair.left, &pair.right];
+    let temporal = advance_temporal(views, pair.timestamp, params, history);
+    let [left, right] = images_to_match(views, temporal.as_ref(), params);
+    let inputs = Inputs { given: pair.prior.as_deref(), ..Inputs::of(left, right) };
+    let (map, confidence) = match_level(inputs, params, history);
     PairResult { map, confidence, temporal }
 }
 
@@ -170,12 +167,14 @@ struct Inputs<'a> {
     thresholds: Option<&'a [u32]>,
     /// Cost table, for mutual information only.
     table: Option<&'a CostTable>,
+    /// What is known beforehand of the disparity, at half the size.
+    given: Option<&'a DisparityMap>,
 }
 
 impl<'a> Inputs<'a> {
     fn of(left: &'a Image, right: &'a Image) -> Self {
         assert_eq!((left.width(), left.height()), (right.width(), right.height()), "size of views");
-        Self { left, right, thresholds: None, table: None }
+        Self { left, right, thresholds: None, table: None, given: None }
     }
 
     fn noise_threshold(&self) -> u32 {
@@ -337,10 +336,14 @@ fn match_coarser(inputs: Inputs<'_>, params: &Params) -> Option<(DisparityMap, V
     let (coarser, _) = levels::coarser(params, size)?;
     let [left, right] = [inputs.left, inputs.right].map(pyramid::half);
     let thresholds = inputs.thresholds.map(|all| &all[1..]);
-    let halves = Inputs { left: &left, right: &right, thresholds, ..inputs };
+    let halves = Inputs { left: &left, right: &right, thresholds, given: None, ..inputs };
     let disparities = compute_disparities(halves, &coarser);
     let unfiltered = disparities.values.clone();
-    let (map, _) = filter(disparities, halves, &coarser, &mut History::default());
+    let (mut map, _) = filter(disparities, halves, &coarser, &mut History::default());
+    if let (true, Some(given)) = (params.prior_map, inputs.given) {
+        assert_eq!(given.values().len(), map.values().len(), "pixels of the prior map");
+        prior::replace(map.values_mut(), given.values(), prior::limits(coarser.range));
+    }
     Some((map, unfiltered))
 }
 
@@ -361,8 +364,9 @@ mod tests {
         let range = DisparityRange { min: 0, count: 8 };
         let with = |fill| {
             let params = Params { fill, confidence: Some(0), left_right: Some(0), ..bare(range) };
+            let pair = StereoPair::of_stills(left.copy(), right.copy());
             let PairResult { map, confidence, .. } =
-                match_next(&left, &right, Duration::ZERO, &params, &mut History::default());
+                match_next(&pair, &params, &mut History::default());
             (map.values().to_vec(), confidence.unwrap().pixels().to_vec())
         };
         let (holes, expected) = with(None);

@@ -242,6 +242,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::frame::StereoPair;
     use crate::matching::{Cost, History, Params, match_next, match_pair};
 
     #[test]
@@ -343,8 +344,9 @@ mod tests {
         let [left, right] = pair(|v| 255 - v);
         let mut history = History::default();
         let mut next = |left: &Image, right: &Image, ms| {
-            let time = Duration::from_millis(ms);
-            match_next(left, right, time, &params, &mut history).map.values().to_vec()
+            let pair = StereoPair::of_stills(left.copy(), right.copy());
+            let pair = StereoPair { timestamp: Duration::from_millis(ms), ..pair };
+            match_next(&pair, &params, &mut history).map.values().to_vec()
         };
         let alone = match_pair(&left, &right, &params).values().to_vec();
         assert_eq!(next(&left, &right, 0), alone);

@@ -36,6 +36,10 @@ pub struct Params {
     pub window: Option<Window>,
     /// Prior from coarser levels, added to the cost; `None`: none.
     pub prior: Option<Prior>,
+    /// Whether pairs may come with a map that replaces that of the half-size images where it is known
+    /// ([`StereoPair::prior`](crate::frame::StereoPair::prior)). Without a prior it has no effect.
+    #[doc(hidden)]
+    pub prior_map: bool,
     /// Whether paths follow the surface that the prior expects without a penalty. Without a prior it has no
     /// effect.
     pub surface: bool,
@@ -211,6 +215,7 @@ impl Params {
                 0 => None,
                 levels => Some(Prior { levels, strength: 5 }),
             },
+            prior_map: false,
             surface: true,
             windows: false,
             paths: match of_cost.paths {
@@ -251,6 +256,7 @@ impl Params {
             cost,
             window: None,
             prior: None,
+            prior_map: false,
             surface: false,
             windows: false,
             paths: Paths::Eight,
@@ -281,6 +287,13 @@ impl Params {
     pub fn with_disparities(self, count: usize) -> Self {
         let range = DisparityRange { count, ..self.range };
         self.with_range(range)
+    }
+
+    /// Returns the parameters for pairs with or without prior maps.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_prior_map(self, prior_map: bool) -> Self {
+        Self { prior_map, ..self }
     }
 
     /// Returns the parameters for a single pair, without filters in time.
@@ -335,6 +348,7 @@ impl Params {
             range: half_range(self.range),
             window: self.window.map(|window| Window { side: 3, ..window }),
             prior: (prior.levels > 1).then_some(Prior { levels: prior.levels - 1, ..prior }),
+            prior_map: false,
             uniqueness: 10,
             confidence: None,
             left_right: Some(1),

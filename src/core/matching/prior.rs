@@ -48,6 +48,18 @@ pub fn half_range(range: DisparityRange) -> DisparityRange {
     DisparityRange { min, count: (max - min + 1) as usize }
 }
 
+/// Smallest and largest value of a prior map that counts, by the candidates of the half-size images.
+pub fn limits(range: DisparityRange) -> [i16; 2] {
+    [range.min, range.max()].map(|limit| (limit * SUBPIXEL) as i16)
+}
+
+/// Replaces the map of the half-size images by the prior map of the pair, where that is known and within
+/// [`limits`].
+pub fn replace(coarse: &mut [i16], given: &[i16], [least, most]: [i16; 2]) {
+    let known = coarse.iter_mut().zip(given).filter(|(_, given)| (least..=most).contains(given));
+    known.for_each(|(value, &given)| *value = given);
+}
+
 /// Returns the disparity, in whole px, that the map of the half-size images predicts at every pixel of images
 /// of `size`, row by row. It predicts one where it is known and flat (`is_flat`).
 pub fn expected(coarse: &DisparityMap, (width, height): (usize, usize)) -> Vec<Option<i32>> {
@@ -118,6 +130,14 @@ mod tests {
         assert_eq!(at(slant, 7, (2, 4)), None); // The border repeats its pixels, so they bend.
         assert_eq!(at(vec![-21], 1, (1, 1)), Some(-3)); // -42 / 16 = -2.6.
         assert_eq!(at(vec![-20], 1, (1, 1)), Some(-2)); // -40 / 16 = -2.5, upwards.
+    }
+
+    #[test]
+    fn prior_maps_replace_what_they_know_within_the_range() {
+        let limits = limits(DisparityRange { min: -1, count: 3 });
+        let mut coarse = [5, 6, INVALID, 7, 8, 9];
+        replace(&mut coarse, &[INVALID, -16, 16, 17, -17, 0], limits);
+        assert_eq!(coarse, [5, -16, 16, 7, 8, 0]);
     }
 
     #[test]

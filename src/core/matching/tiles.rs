@@ -18,18 +18,16 @@
 //! The filters of the whole map ([`of_whole`]: the valid mask, smoothing, filling) are independent of tiles,
 //! so a stream's state is the same with and without tiles.
 
-use std::fmt;
-use std::ops::Range;
-use std::str::FromStr;
-use std::time::Duration;
-
-use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoPair};
 use crate::matching::filter::{Filter, Matching};
 use crate::matching::params::{Median, Params};
 use crate::matching::{
     History, PairResult, advance_temporal, confidence, images_to_match, levels, match_tile, prior,
 };
 use crate::pool::Pooled;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
 
 /// Largest number of rows, and of columns, of tiles.
 pub const TILES_MAX: usize = 1024;
@@ -178,6 +176,15 @@ impl TileLayout {
         }
     }
 
+    /// Returns a tile's window of a prior map, which has half the image's size.
+    pub fn crop_prior(&self, tile: &Tile, prior: &DisparityMap) -> DisparityMap {
+        let [x, y] = [tile.origin.0, tile.origin.1].map(|first| first / 2);
+        let [width, height] = [self.window.0, self.window.1].map(|side| side.div_ceil(2));
+        let rows = prior.values().chunks_exact(prior.width()).skip(y).take(height);
+        let values = rows.flat_map(|row| &row[x..x + width]).copied().collect();
+        DisparityMap::of_values(width, prior.range(), values)
+    }
+
     /// Copies a tile's core from its window into the whole image.
     pub fn keep<T: Copy>(&self, tile: &Tile, window: &[T], whole: &mut [T]) {
         let (x, y) = tile.origin;
@@ -212,19 +219,18 @@ pub fn winner(value: i16, range: DisparityRange) -> usize {
 /// # Panics
 /// If an image does not have the layout's size; `params` must have passed [`Params::check`].
 pub fn match_tiled(
-    left: &Image,
-    right: &Image,
-    timestamp: Duration,
+    pair: &StereoPair,
     params: &Params,
     layout: &TileLayout,
     history: &mut History,
 ) -> PairResult {
     let (width, height) = layout.size;
-    for eye in [left, right] {
+    let views = [&pair.left, &pair.right];
+    for eye in views {
         assert_eq!((eye.width(), eye.height()), layout.size, "size of the views");
     }
-    let temporal = advance_temporal([left, right], timestamp, params, history);
-    let [left, right] = images_to_match([left, right], temporal.as_ref(), params);
+    let temporal = advance_temporal(views, pair.timestamp, params, history);
+    let [left, right] = images_to_match(views, temporal.as_ref(), params);
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
     let thresholds = levels::noise_thresholds(left, params, layout.window);
@@ -234,7 +240,10 @@ pub fn match_tiled(
             layout.crop(tile, eye, &mut pixels);
             Image::from_vec(layout.window.0, layout.window.1, pixels)
         });
-        let (map, sure) = match_tile(&left, &right, &of_tile(params), &thresholds);
+        let prior = pair.prior.as_ref().filter(|_| params.prior_map);
+        let prior = prior.map(|prior| Box::new(layout.crop_prior(tile, prior)));
+        let window = StereoPair { prior, ..StereoPair::of_stills(left, right) };
+        let (map, sure) = match_tile(&window, &of_tile(params), &thresholds);
         layout.keep(tile, map.values(), &mut values);
         if let (Some(sure), Some(all)) = (&sure, &mut confidence) {
             layout.keep(tile, sure.pixels(), all);
@@ -288,9 +297,8 @@ mod tests {
     }
 
     fn matched(left: &Image, right: &Image, layout: &TileLayout) -> Vec<i16> {
-        let mut history = History::default();
-        let map = match_tiled(left, right, Duration::ZERO, &params(), layout, &mut history).map;
-        map.values().to_vec()
+        let pair = StereoPair::of_stills(left.copy(), right.copy());
+        match_tiled(&pair, &params(), layout, &mut History::default()).map.values().to_vec()
     }
 
     #[test]
@@ -347,9 +355,8 @@ mod tests {
                     (100 + usize::from(random.row(y)[x]) % levels) as u8
                 })
             });
-            let mut history = History::default();
-            let map =
-                match_tiled(&left, &right, Duration::ZERO, &params, &layout, &mut history).map;
+            let pair = StereoPair::of_stills(left, right);
+            let map = match_tiled(&pair, &params, &layout, &mut History::default()).map;
             map.values()[..61 * 32].to_vec()
         };
         let (even, noisy) = (upper(1), upper(90));

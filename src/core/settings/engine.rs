@@ -1,6 +1,7 @@
 //! `[engine]`: the engine and its resources.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use serde::Deserialize;
 
@@ -10,13 +11,15 @@ use super::row::{AUTO, ENGINE, Plain, RATE, Row};
 use super::suggest::with_nearest;
 use crate::engine::cpu::{Cores, CpuOptions, NICE, SimdChoice};
 use crate::engine::cuda::{Cache, CudaOptions, Priority};
-use crate::engine::{Check, Choice, Options, Tiling};
+use crate::engine::{Check, Choice, Options, PriorFrom, PriorSize, Tiling};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
     pub kind: Choice,
     pub check: Check,
+    pub prior_from: PriorFrom,
+    pub prior_size: PriorSize,
     pub threads: usize,
     pub cores: String,
     pub nice: Option<i32>,
@@ -55,6 +58,22 @@ pub(super) const ROWS: &[Row] = &[
             "No check",
             "Matches the pairs, too, and says where both agree and where they contradict each other",
         ]),
+    Row::text("prior_from", "half-size", |text| {
+        text.parse::<PriorFrom>().map(drop).map_err(|expected| with_nearest(expected, text))
+    })
+    .flag(ENGINE, "--prior-from", "WHAT")
+    .help(
+        "What guides the matching where texture is below the noise: `half-size`, `network` or a network in a file, \
+         `onnx:FILE`.",
+    )
+    .more(
+        "`half-size`: the map of the half-size images; `network`: a small network, which is part of stereod, and that map \
+         where it is not sure. A network needs `matching.prior`. Short: --prior network.",
+    ),
+    Row::names("prior_size", "1", &["1", "1/2", "1/4"])
+        .flag(ENGINE, "--prior-size", "SIZE")
+        .help("Size of the images that the network of `prior_from` gets, of the width and height.")
+        .about(&["That of the images", "Half of it", "A quarter: a sixteenth of the work"]),
     Row::whole("threads", Whole(0), U64, [0, 1024])
         .flag(ENGINE, "--threads", "N")
         .help("Threads of the CPU engine; 0 means one per core."),
@@ -160,9 +179,27 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Engine {
+    /// Returns the file of the network that is used, as engine or as prior.
+    pub fn network(&self) -> Option<&Path> {
+        match (&self.kind, &self.prior_from) {
+            (Choice::Network(file), _) | (_, PriorFrom::Network(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Reports whether a network finds disparities, alone or as prior.
+    pub fn has_network(&self) -> bool {
+        self.network().is_some() || self.prior_from == PriorFrom::Learned
+    }
+
     /// Reports whether a network is checked by matching.
     pub fn is_checked(&self) -> bool {
         matches!(self.kind, Choice::Network(_)) && self.check == Check::Sgm
+    }
+
+    /// Reports whether a network is used, which may take colour.
+    pub fn wants_colour(&self) -> bool {
+        self.network().is_some()
     }
 
     pub fn options(&self) -> Options {
@@ -187,7 +224,8 @@ impl Engine {
         };
         // Checked when it was read.
         let tiling = self.tiles.parse().unwrap_or_default();
-        Options { cpu, cuda, tiling, check: self.check, spare: 0 }
+        let (check, prior_from) = (self.check, self.prior_from.clone());
+        Options { cpu, cuda, tiling, check, prior_from, prior_size: self.prior_size, spare: 0 }
     }
 }
 

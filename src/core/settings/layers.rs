@@ -149,6 +149,16 @@ pub struct Layers<S> {
     white: u8,
 }
 
+/// The key that a value is for: `prior` may also name a network.
+fn meant<'a>(section: &'a str, key: &'a str, text: &str) -> (&'a str, &'a str) {
+    match (section, key) {
+        ("matching", "prior") if text == "network" || text.starts_with("onnx:") => {
+            ("engine", "prior_from")
+        }
+        named => named,
+    }
+}
+
 impl<S: Schema> Default for Layers<S> {
     fn default() -> Self {
         Layers::new()
@@ -346,6 +356,7 @@ impl<S: Schema> Layers<S> {
     }
 
     pub fn flag(&mut self, section: &str, key: &str, flag: &'static str, value: Value) {
+        let (section, key) = meant(section, key, value.as_str().unwrap_or_default());
         self.put(section, key, value, Origin::Flag(flag));
     }
 
@@ -354,16 +365,18 @@ impl<S: Schema> Layers<S> {
             Ok(found) => found,
             Err(unknown) => return self.mistakes.push(unknown),
         };
-        match schema::value_of_text::<S>(section, row.key, text) {
-            Ok(value) if row.key == "disparities" && value.is_str() => {
+        let (section, key) = meant(section, row.key, text);
+        match schema::value_of_text::<S>(section, key, text) {
+            Ok(value) if key == "disparities" && value.is_str() => {
                 self.mistakes.push(format!("`{name}` is a number here, not {value}"));
             }
-            Ok(value) => self.put(section, row.key, value, Origin::Parameter),
+            Ok(value) => self.put(section, key, value, Origin::Parameter),
             Err(misfit) => self.mistakes.push(misfit.replace(&format!(" in [{section}]"), "")),
         }
     }
 
     fn put_text(&mut self, section: &str, key: &str, text: &str, origin: Origin) {
+        let (section, key) = meant(section, key, text);
         match schema::value_of_text::<S>(section, key, text) {
             Ok(value) => self.put(section, key, value, origin),
             Err(misfit) => self.mistakes.push(format!("{origin}: {misfit}")),

@@ -301,6 +301,7 @@ fn broken_shaders_are_noticed() {
         .with_range(DisparityRange { min: 0, count: 40 })
         .with_window(Some(Window { side: 5, by_texture: true }))
         .with_prior(Some(Prior { levels: 2, strength: 8 }))
+        .with_prior_map(true)
         .with_surface(true)
         .with_p2_guide(Guide::Smoothed)
         .with_confidence(Some(60))
@@ -329,6 +330,7 @@ fn broken_shaders_are_noticed() {
             "min(3u * threshold - min(range",
             "min(4u * threshold - min(range",
         ),
+        ("replace", "prior", WHOLE, "<= 16 * (MIN", "<= 0 * (MIN"),
         ("expect", "prior of level 1", WHOLE, "(2 * own + 8) >> 4u", "(2 * own) >> 4u"),
         ("compute_costs", "cost volume", WHOLE, "INTENSITY_WEIGHT * min(", "0u * min("),
         ("compute_costs: window", "texture", WHOLE, "max(id.y + k, RADIUS)", "max(id.y, RADIUS)"),

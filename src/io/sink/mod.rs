@@ -34,6 +34,8 @@ pub struct StreamInfo {
     pub has_colour: bool,
     /// Set if obstacles are found in every pair.
     pub has_obstacles: bool,
+    /// Set if matching checks a network.
+    pub has_verdicts: bool,
     /// Whether the place of the camera on the vehicle is that of each pair, because it follows the ground.
     pub tracks_ground: bool,
     pub clock: Option<CaptureClock>,

@@ -246,6 +246,7 @@ pub fn stream_info(run: &Opened, loaded: &Loaded) -> StreamInfo {
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
         has_obstacles: loaded.settings.finds_obstacles(),
+        has_verdicts: loaded.settings.engine.is_checked(),
         tracks_ground: loaded.settings.mount.ground == Ground::Track,
         clock: *clock,
         stages: StagesInTime { temporal: loaded.params.temporal, steady: loaded.params.steady },

@@ -68,8 +68,8 @@ pub fn fit_settings(
     alive: &mut dyn FnMut(),
 ) -> anyhow::Result<Loaded> {
     let Some(wanted) = loaded.settings.engine.fit else { return Ok(loaded) };
-    if let Choice::Network(_) = loaded.settings.engine.kind {
-        bail!("--fit makes matching faster, not a network: leave it out, or give another --engine");
+    if loaded.settings.engine.has_network() {
+        bail!("--fit makes matching faster, not a network: leave one of the two out");
     }
     let mut choice = loaded.settings.engine.kind.clone();
     let cores = thread::available();

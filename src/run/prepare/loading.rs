@@ -12,7 +12,7 @@ use crate::run::Error;
 use crate::settings::{Layers, Loaded, Origin, Places, config_file, rows};
 use crate::telemetry::logs;
 use stereod_calibration::format::file_list;
-use stereod_core::engine::{Check, Choice};
+use stereod_core::engine::{Check, Choice, PriorFrom};
 use stereod_core::memory::Budget;
 
 /// Returns the settings in effect (file, environment, `--set`, flags), and starts logging
@@ -62,6 +62,11 @@ fn say_what_is_ignored(loaded: &Loaded) {
                 tracing::warn!("{origin} is ignored: a network finds the disparity, not matching");
             }
         }
+    }
+    if engine.prior_from == PriorFrom::HalfSize
+        && let origin @ (Origin::Flag(_) | Origin::Set(_)) = loaded.origin("engine", "prior_size")
+    {
+        tracing::warn!("{origin} is ignored: it is for a network as prior (--prior onnx:FILE)");
     }
     if !is_network && engine.check != Check::Off {
         let origin = loaded.origin("engine", "check");
@@ -122,10 +127,7 @@ pub fn inputs(loaded: &Loaded, sources: impl IntoIterator<Item = PathBuf>) -> In
     let calibrations = lists.flat_map(|list| file_list(list).unwrap_or_default());
     let configuration = loaded.files().iter().cloned();
     let obstacles = loaded.settings.obstacles.inputs();
-    let network = match &loaded.settings.engine.kind {
-        Choice::Network(file) => Some(file.to_path_buf()),
-        _ => None,
-    };
+    let network = loaded.settings.engine.network().map(Path::to_path_buf);
     let files = calibrations.chain(configuration).chain(obstacles).chain(network);
     Inputs::new(sources.into_iter().chain(files))
 }

@@ -60,8 +60,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ),
     Row::text("mcap", "", messages::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
         "Content of the MCAP file of `record`, a list of left, left-jpeg, right, disparity, disparity-jpeg, depth, \
-         depth-float, depth-png, points, confidence, scan and obstacles; by default left, disparity, disparity-jpeg, with \
-         a calibration depth, and scan and obstacles if they are found.",
+         depth-float, depth-png, points, confidence, verdicts, scan and obstacles; by default left, disparity, \
+         disparity-jpeg, with a calibration depth, verdicts if a network is checked, and scan and obstacles if they \
+         are found.",
     ),
     Row::text("frame_prefix", "", messages::check_prefix)
         .help("Prefix of the coordinate frames' names in messages (MCAP, ROS 2, Foxglove), such as `front_`.")

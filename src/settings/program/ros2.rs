@@ -35,7 +35,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help("Messages to publish, a list as for `output.mcap`.")
         .more(
             "\"\": left, left-jpeg, right, disparity, disparity-jpeg, with a calibration depth, depth-png and \
-             points, and scan and obstacles if they are found. Only messages that have a subscriber are encoded.",
+             points, verdicts if a network is checked, and scan and obstacles if they are found. Only messages that have a subscriber are encoded.",
         ),
     Row::whole("domain", Text("auto"), Integer::U8, [0, 232])
         .or(&["auto"])

@@ -15,8 +15,9 @@ use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::windows::Tiles;
-use crate::frame::{DisparityRange, Image, StageTime};
+use crate::frame::{DisparityMap, DisparityRange, Image, StageTime};
 use crate::matching::levels::coarser;
+use crate::matching::prior::{limits, replace};
 use crate::matching::{Params, windows};
 use crate::memory::{Refused, product};
 
@@ -90,7 +91,7 @@ impl Level {
         coarser: &mut [Level],
         team: &mut Team,
         eyes: [&Image; 2],
-        PairInputs { thresholds, round, .. }: PairInputs<'_>,
+        PairInputs { thresholds, round, prior, .. }: PairInputs<'_>,
         timer: &mut StageTimer,
     ) -> Result<(), Refused> {
         let (false, Some(map)) = (coarser.is_empty(), self.prepare.coarse_map()) else {
@@ -104,9 +105,16 @@ impl Level {
             goes_on: false,
             round: round.map(|round| InformationRound { map: None, last: true, ..round }),
             unfiltered: self.windows.as_ref().map(|windows| Output(windows.unfiltered.ptr())),
+            prior: None,
         };
         // SAFETY: the map has the coarser level's size, and is only read after that level is done.
         unsafe { run(coarser, team, halves.each_ref(), inputs, map)? };
+        if let Some(given) = prior {
+            let given = given.values();
+            // SAFETY: as above; the prior map was checked to have that level's size.
+            let map = unsafe { std::slice::from_raw_parts_mut(map, given.len()) };
+            replace(map, given, limits(coarser[0].params.range));
+        }
         timer.end("prior");
         if let (Some(windows), Some(coarse)) = (&mut self.windows, self.prepare.coarse()) {
             windows.choose(coarse.values, self.params.range);
@@ -141,6 +149,8 @@ pub struct PairInputs<'a> {
     pub round: Option<InformationRound<'a>>,
     /// Takes the map before its filters, for the windows of a finer level.
     pub unfiltered: Option<Output>,
+    /// Replaces the map of the coarser level where it is known; of that level's size.
+    pub prior: Option<&'a DisparityMap>,
 }
 
 /// Matches a pair on the first level, which has its size, with the prior from the others. Returns the time of
@@ -153,12 +163,12 @@ pub unsafe fn run(
     levels: &mut [Level],
     team: &mut Team,
     [left, right]: [&Image; 2],
-    PairInputs { thresholds, goes_on, round, unfiltered }: PairInputs<'_>,
+    inputs: PairInputs<'_>,
     output: *mut i16,
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
     let mut timer = StageTimer::begin();
-    let inputs = PairInputs { thresholds, goes_on, round, unfiltered };
+    let PairInputs { thresholds, goes_on, round, unfiltered, .. } = inputs;
     // SAFETY: the caller's promise.
     unsafe { level.match_coarser(coarser, team, [left, right], inputs, &mut timer)? };
     let threshold = thresholds.map(|all| all[0]);

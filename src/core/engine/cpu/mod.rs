@@ -62,7 +62,7 @@ mod stages;
 mod steps;
 mod striping;
 mod support;
-mod team;
+pub(in crate::engine) mod team;
 mod temporal;
 mod texture;
 mod turns;
@@ -101,11 +101,11 @@ use self::turns::Seat;
 pub use self::turns::{TURN, take_turns};
 pub use self::whole::WholeMap;
 use crate::engine::interface::{
-    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds,
+    Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds, prior_of,
 };
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
 use crate::matching::history::Continuity;
-use crate::matching::levels::levels;
+use crate::matching::levels::{levels, prior_map_size};
 use crate::matching::mutual_information::NAME;
 use crate::matching::scene::Thumbnail;
 use crate::matching::{History, Params};
@@ -218,11 +218,12 @@ impl CpuEngine {
     }
 
     /// Computes the disparity of a pair of the engine's size, its confidence if requested, and the time of
-    /// each stage. `thresholds`: noise thresholds, `None` to measure them. `goes_on`: whether it continues
+    /// each stage. `prior`: its prior map; `thresholds`: noise thresholds, `None` to measure them. `goes_on`: whether it continues
     /// the previous pair.
     fn compute(
         &mut self,
         eyes: [&Image; 2],
+        prior: Option<&DisparityMap>,
         thresholds: Option<&[u32]>,
         goes_on: bool,
     ) -> anyhow::Result<(DisparityMap, Option<Image>, Vec<StageTime>)> {
@@ -231,7 +232,7 @@ impl CpuEngine {
         let output = values.as_mut_ptr();
         let (levels, team) = (&mut self.levels, &mut self.team);
         let mut run = |team: &mut Team, round: Option<InformationRound<'_>>| {
-            let inputs = PairInputs { thresholds, goes_on, round, unfiltered: None };
+            let inputs = PairInputs { thresholds, goes_on, round, unfiltered: None, prior };
             // SAFETY: the maps have a value a pixel, and the simd was found on this machine.
             unsafe { level::run(levels, team, eyes, inputs, output) }
         };
@@ -303,7 +304,9 @@ impl CpuEngine {
             }
             let denoised = passed.as_ref().and_then(|passed| passed.denoised.as_ref());
             let eyes = denoised.map_or(eyes, |eyes| eyes.each_ref());
-            let (disparity, confidence, of_matching) = self.compute(eyes, thresholds, goes_on)?;
+            let prior = prior_of(&pair, prior_map_size(&self.params, self.size))?;
+            let (disparity, confidence, of_matching) =
+                self.compute(eyes, prior, thresholds, goes_on)?;
             stages.extend(of_matching);
             let report = passed.as_ref().map(|passed| passed.report);
             let whitened = passed.and_then(|passed| passed.whitened);

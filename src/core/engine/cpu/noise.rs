@@ -150,14 +150,14 @@ mod tests {
         let options = CpuOptions { threads: Some(2), ..CpuOptions::default() };
         let mut engine = CpuEngine::new(&params, &PairSpec::rectified(70, 66), options).unwrap();
         let pair = || StereoPair::of_stills(picture(size, 40, 0), picture(size, 40, 3));
-        let (left, right) = (pair().left, pair().right);
-        let own = noise_thresholds(&left, &params, size);
-        let whole = match_pair(&left, &right, &params);
-        assert_eq!(match_tile(&left, &right, &params, &own).0.values(), whole.values());
+        let of_noise = pair();
+        let own = noise_thresholds(&of_noise.left, &params, size);
+        let whole = match_pair(&of_noise.left, &of_noise.right, &params);
+        assert_eq!(match_tile(&of_noise, &params, &own).0.values(), whole.values());
         for level in 0..3 {
             let mut given = own.clone();
             given[level] = 4;
-            let expected = match_tile(&left, &right, &params, &given).0;
+            let expected = match_tile(&of_noise, &params, &given).0;
             assert!(expected.values() != whole.values(), "level {level} of {own:?}");
             engine.submit_tile(pair(), Some(&given)).unwrap();
             let got = engine.collect().unwrap().unwrap().disparity;

@@ -205,6 +205,7 @@ mod tests {
             skew_ns: Some(-5),
             arrived: Instant::now(),
             truth: None,
+            prior: None,
         }
     }
 

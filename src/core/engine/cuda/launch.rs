@@ -195,6 +195,8 @@ pub struct Plan {
     pub confidence: Option<BufferId>,
     /// Outputs of the spatio-temporal stage, if it runs.
     pub passed: Option<Passed>,
+    /// Upload buffer of the prior map, if pairs may come with one.
+    pub prior: Option<BufferId>,
     /// Number of concurrently computed frames, at least 1. Frame n in flight waits for frame n minus this
     /// number and reuses its [`Scope::Concurrent`] buffers.
     pub concurrent: usize,
@@ -236,6 +238,7 @@ impl Plan {
             disparity: BufferId(2),
             confidence: None,
             passed: None,
+            prior: None,
             concurrent: 1,
             states: Vec::new(),
         };
@@ -303,7 +306,7 @@ impl Plan {
             .passed
             .iter()
             .flat_map(|passed| passed.whitened.into_iter().chain([passed.report]));
-        for id in handed_out.chain(self.confidence).chain(passed) {
+        for id in handed_out.chain(self.confidence).chain(self.prior).chain(passed) {
             let buffer = self.buffers.get(id.0).ok_or("a picture has no buffer")?;
             if buffer.scope != Scope::Slot {
                 return Err(format!("the buffer `{}` must be one of each slot", buffer.name));

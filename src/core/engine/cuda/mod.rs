@@ -59,13 +59,13 @@ use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
 use crate::engine::Choice;
 use crate::engine::interface::{
-    Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds,
+    Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds, prior_of,
 };
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
 };
 use crate::matching::history::Continuity;
-use crate::matching::levels::levels;
+use crate::matching::levels::{levels, prior_map_size};
 use crate::matching::scene::Thumbnail;
 use crate::matching::temporal::layout::{HEADER, Header};
 use crate::matching::temporal::report as report_of;
@@ -132,6 +132,8 @@ pub struct CudaEngine {
     _modules: Loaded,
     context: Arc<Context>,
     size: (usize, usize),
+    /// Size of the prior maps that pairs may come with.
+    prior_size: Option<(usize, usize)>,
     levels: usize,
     inputs: [Input; 2],
     name: String,
@@ -245,6 +247,7 @@ impl CudaEngine {
             _modules: modules,
             context,
             size: job.size,
+            prior_size: prior_map_size(job.params, job.size),
             levels: levels(job.params, job.size).len(),
             inputs: plan.inputs,
             name: name(device, options),
@@ -269,6 +272,7 @@ impl CudaEngine {
         of_stream: bool,
     ) -> anyhow::Result<()> {
         check_sizes(&pair, self.inputs.map(|input| (input.width, input.height)))?;
+        let prior = prior_of(&pair, self.prior_size)?;
         let Some(number) = self.idle_slot() else {
             bail!(
                 "the CUDA engine holds {} pairs at a time; collect one before the next",
@@ -300,6 +304,7 @@ impl CudaEngine {
         }
         let before = self.newest.map(|newest| self.slots[newest].chained());
         let slot = &mut self.slots[number];
+        slot.upload_prior(prior, &self.upload)?;
         slot.upload(&pair, self.inputs, &self.upload)?;
         let streams = &self.streams[number % self.streams.len()];
         slot.compute(streams, &self.known, thresholds, before, self.profile)?;
@@ -364,6 +369,7 @@ fn slots(
             confidence: plan.confidence.map(address),
             whitened: plan.passed.and_then(|passed| passed.whitened).map(address),
             report: plan.passed.map(|passed| address(passed.report)),
+            prior: plan.prior.map(|id| (address(id), plan.buffers[id.0].bytes / size_of::<i16>())),
         };
         slots.push(Slot::new(context, work, plan.inputs, addresses)?);
     }

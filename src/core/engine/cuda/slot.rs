@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::driver::{Context, Event, PinnedMemory, Result, Stream, check};
 use super::frames::{Chained, StreamPair, Turn, Work};
 use super::launch::{BufferId, Input};
-use crate::frame::{Image, StageTime, StereoPair};
+use crate::frame::{DisparityMap, INVALID, Image, StageTime, StereoPair};
 use cudarc::driver::sys;
 
 /// Time of busy waiting for a frame before the thread sleeps: waking up takes longer than a small frame.
@@ -45,6 +45,8 @@ pub(super) struct Addresses {
     pub whitened: Option<u64>,
     /// Report of the spatio-temporal stage, if it runs.
     pub report: Option<u64>,
+    /// Address and number of values of the prior map, if pairs may come with one.
+    pub prior: Option<(u64, usize)>,
 }
 
 /// A frame that was submitted and not yet collected.
@@ -81,6 +83,22 @@ impl Slot {
             downloaded: event()?,
             turns: 0,
             in_flight: None,
+        })
+    }
+
+    /// Enqueues the upload of the prior map, which belongs to the pair that is uploaded next.
+    pub fn upload_prior(&self, prior: Option<&DisparityMap>, stream: &Stream) -> Result<()> {
+        let Some((address, count)) = self.addresses.prior else { return Ok(()) };
+        let Some(prior) = prior else {
+            // SAFETY: the buffer has this many values.
+            return check("clearing the prior map", unsafe {
+                sys::cuMemsetD16Async(address, INVALID as u16, count, stream.raw())
+            });
+        };
+        // SAFETY: both have this many values; the pair stays until its frame is collected.
+        check("uploading the prior map", unsafe {
+            let bytes = count * size_of::<i16>();
+            sys::cuMemcpyHtoDAsync_v2(address, prior.values().as_ptr().cast(), bytes, stream.raw())
         })
     }
 

@@ -29,15 +29,15 @@ pub enum Scale {
 impl Scale {
     pub const ALL: [Self; 4] = [Self::Levels, Self::Unit, Self::Signed, Self::ImageNet];
 
-    /// The values of all grey levels in a channel.
-    pub fn levels(self, channel: usize) -> [f32; 256] {
+    /// The values of all levels of red, green or blue: colours 0 to 2.
+    pub fn levels(self, colour: usize) -> [f32; 256] {
         const MEANS: [f32; 3] = [0.485, 0.456, 0.406];
         const DEVIATIONS: [f32; 3] = [0.229, 0.224, 0.225];
         std::array::from_fn(|grey| match (grey as f32, self) {
             (grey, Self::Levels) => grey,
             (grey, Self::Unit) => grey / 255.0,
             (grey, Self::Signed) => grey / 127.5 - 1.0,
-            (grey, Self::ImageNet) => (grey / 255.0 - MEANS[channel]) / DEVIATIONS[channel],
+            (grey, Self::ImageNet) => (grey / 255.0 - MEANS[colour]) / DEVIATIONS[colour],
         })
     }
 
@@ -54,6 +54,8 @@ impl Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convention {
     pub scale: Scale,
+    /// Set if blue comes first, and red last.
+    pub bgr: bool,
     /// Set if the right view comes first.
     pub swapped: bool,
     /// Number of the output with the disparity.
@@ -79,10 +81,11 @@ impl Convention {
             Layout::Two => "two inputs",
             Layout::Four => "four inputs",
         };
+        let colours = if self.bgr { ", blue before red" } else { "" };
         let order = if self.swapped { ", the right view first" } else { "" };
         let sign = if self.negative { "minus the disparity" } else { "the disparity" };
         let unit = if self.of_width { " as a share of the width" } else { "" };
-        format!("{inputs} of {} values{order}; it gives {sign}{unit}", self.scale.name())
+        format!("{inputs} of {} values{colours}{order}; it gives {sign}{unit}", self.scale.name())
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod convention;
 mod model;
+mod planes;
+mod prior;
 mod runtime;
 mod scene;
 mod search;
@@ -26,6 +28,8 @@ use crate::matching::Params;
 use crate::matching::verdict::Verdict;
 use convention::Convention;
 use model::Model;
+use planes::planes;
+pub use prior::NetworkPrior;
 use search::Found;
 use tiling::Fit;
 
@@ -71,19 +75,8 @@ impl NetworkEngine {
                     .into()
             ));
         }
-        let threads = options.cpu.threads.unwrap_or_else(crate::thread::available);
-        let mut model = Model::load(file, threads)?;
-        let found = found(file, &mut model, &options.cuda.cache)?;
-        let Found { convention, bad } = found;
-        tracing::info!(
-            "network {}: {}; on a scene with known disparity {bad:.1} % of its pixels are wrong",
-            file.display(),
-            convention.describe(model.layout)
-        );
+        let (model, convention) = loaded(file, options)?;
         let fit = Fit::new(pairs.size, params.range, model.fixed, convention.multiple)?;
-        let rectifier = pairs.rectifier.clone();
-        let rectifier =
-            rectifier.map(|rectifier| CpuRectifier::new(rectifier, options.cpu)).transpose()?;
         Ok(Self {
             file: file.clone(),
             model,
@@ -91,7 +84,7 @@ impl NetworkEngine {
             fit,
             range: params.range,
             confidence: params.confidence,
-            rectifier,
+            rectifier: rectifier_of(pairs, options)?,
             geometry: pairs.geometry,
             sgm,
             done: None,
@@ -103,7 +96,8 @@ impl NetworkEngine {
 
     fn run(&mut self, pair: &StereoPair) -> anyhow::Result<DisparityMap> {
         let begun = Instant::now();
-        let fitted = self.fit.run(&mut self.model, [&pair.left, &pair.right], &self.convention)?;
+        let views = [&pair.left, &pair.right].map(|view| planes(view, self.model.channels));
+        let fitted = self.fit.run(&mut self.model, [&views[0], &views[1]], &self.convention)?;
         self.took = begun.elapsed();
         if let (Some(seam), false) = (fitted.seam_px, self.told_seam) {
             self.told_seam = true;
@@ -172,6 +166,53 @@ impl NetworkEngine {
         }
         DisparityMap::of_values(left.width(), self.range, rounded)
     }
+}
+
+/// A network's file in words and numbers.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Description {
+    /// Names, types and shapes of the inputs.
+    pub inputs: String,
+    /// Values and order of the views, and the meaning of the output.
+    pub convention: String,
+    /// Share of the pixels of a scene with known disparity that are wrong by more than 2 px, in percent.
+    pub wrong: f64,
+    /// The processor that runs it.
+    pub processor: &'static str,
+}
+
+/// Loads a network and finds out how it is fed. Fails if it is no stereo network.
+pub fn describe(file: &Path, options: &Options) -> anyhow::Result<Description> {
+    let (model, Found { convention, bad }) = load(file, options)?;
+    Ok(Description {
+        inputs: model.describe(),
+        convention: convention.describe(model.layout),
+        wrong: (100.0 * bad).round() / 100.0,
+        processor: model.processor,
+    })
+}
+
+fn load(file: &Path, options: &Options) -> anyhow::Result<(Model, Found)> {
+    let threads = options.cpu.threads.unwrap_or_else(crate::thread::available);
+    let mut model = Model::load(file, threads)?;
+    let found = found(file, &mut model, &options.cuda.cache)?;
+    Ok((model, found))
+}
+
+/// Loads a network, and says how it is fed.
+fn loaded(file: &Path, options: &Options) -> anyhow::Result<(Model, Convention)> {
+    let (model, Found { convention, bad }) = load(file, options)?;
+    tracing::info!(
+        "network {}: {}; on a scene with known disparity {bad:.1} % of its pixels are wrong",
+        file.display(),
+        convention.describe(model.layout)
+    );
+    Ok((model, convention))
+}
+
+fn rectifier_of(pairs: &PairSpec, options: &Options) -> anyhow::Result<Option<CpuRectifier>> {
+    let rectifier = pairs.rectifier.clone();
+    rectifier.map(|rectifier| CpuRectifier::new(rectifier, options.cpu)).transpose()
 }
 
 /// Finds out how the network is fed, or tries whether what was found for this file earlier still holds.

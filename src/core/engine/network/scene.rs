@@ -1,6 +1,8 @@
 //! A stereo pair with known disparity: slanted layers with texture of all sizes. Networks are tried on it.
 
+use crate::chroma::{Chroma, ChromaPlane, ColourCoding, Differences};
 use crate::frame::Image;
+use crate::pool::{Pool, Pooled};
 
 pub struct Scene {
     pub left: Image,
@@ -59,14 +61,23 @@ impl Scene {
             layers.iter().rposition(covers).unwrap_or_default()
         };
         let front = |x: f64, y: f64| in_front(x, y).unwrap_or_default();
-        let left = Image::from_fn(width, height, |x, y| {
-            let [x, y] = [x as f64, y as f64];
-            texture(front(x, y), x, y)
-        });
-        let right = Image::from_fn(width, height, |x, y| {
-            let [x, y] = [x as f64, y as f64];
+        // Shows at each place a layer's point, whose place in the left view is given.
+        let view = |point: &dyn Fn(f64, f64) -> (usize, f64)| {
+            let pixel = |pixel: usize| {
+                let [x, y] = [(pixel % width) as f64, (pixel / width) as f64];
+                let (layer, x) = point(x, y);
+                let grey = texture(layer, x, y);
+                (grey, differences(layer, grey))
+            };
+            let (pixels, samples) = (0..width * height).map(pixel).unzip();
+            let plane = ChromaPlane::new((width, height), [0, 0], Pooled::unpooled(samples));
+            let chroma = Chroma::new(ColourCoding::of_rgb(), plane, Pool::new());
+            Image::from_vec(width, height, pixels).with_chroma(Some(chroma))
+        };
+        let left = view(&|x, y| (front(x, y), x));
+        let right = view(&|x, y| {
             let layer = seen_right(x, y);
-            texture(layer, back(&layers[layer], x, y), y)
+            (layer, back(&layers[layer], x, y))
         });
         let truth = (0..width * height).map(|pixel| {
             let [x, y] = [(pixel % width) as f64, (pixel / width) as f64];
@@ -96,6 +107,14 @@ fn texture(layer: usize, x: f64, y: f64) -> u8 {
     });
     let ground = 95.0 + 70.0 * f64::from(hash(layer as u64, 77, 0) as u32) / f64::from(u32::MAX);
     (ground + noise.sum::<f64>()).round().clamp(0.0, 255.0) as u8
+}
+
+/// Colour of a layer's pixel. Red varies with its grey level and blue does not, as in sun and shade under a blue sky:
+/// so red and blue differ in what they show, and a network that expects one gets nothing from the other.
+fn differences(layer: usize, grey: u8) -> Differences {
+    let part = |seed: u64| f64::from(hash(layer as u64, seed, 1) as u32) / f64::from(u32::MAX);
+    let red = f64::from(grey) + 50.0 * (part(1) - 0.5);
+    ColourCoding::differences(grey, red as u8, (70.0 + 80.0 * part(2)) as u8)
 }
 
 /// Mixes three numbers (the finaliser of SplitMix64).
@@ -140,5 +159,18 @@ mod tests {
             assert!(seen > pixels * 3 / 4 && near > pixels / 12, "{seen} {near} of {pixels}");
             assert!(alike > seen / 100 * 95, "{alike} of {seen}");
         }
+    }
+
+    #[test]
+    fn red_shows_the_texture_and_blue_the_layers() {
+        let (width, height) = (352, 224);
+        let view = Scene::new((width, height), 32.0).left;
+        let planes = super::super::planes::planes(&view, 3);
+        let contrast = planes.iter().map(|plane| {
+            let steps = plane.pixels().windows(2).map(|two| u64::from(two[0].abs_diff(two[1])));
+            steps.sum::<u64>() as f64 / (width * height) as f64
+        });
+        let contrast: Vec<f64> = contrast.collect();
+        assert!(contrast[0] > 4.0 * contrast[2], "{contrast:?}");
     }
 }

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 
 use super::convention::{Convention, Scale};
 use super::model::{Model, Plane};
+use super::planes::planes;
 use super::scene::Scene;
 
 /// The best convention for a network, and its error.
@@ -19,6 +20,10 @@ const BAD: f32 = 2.0;
 
 /// Largest share of wrong pixels of a network that can be used, in percent.
 const BAD_MOST: f64 = 30.0;
+
+/// By how many more percent of the pixels red before blue has to be wrong for the other order to be taken: most networks
+/// hardly differ, and take red first.
+const BGR_BETTER: f64 = 1.0;
 
 /// Multiples that networks need, each with a size that is a multiple of it and not of the next one.
 const MULTIPLES: [(usize, (usize, usize)); 3] =
@@ -68,9 +73,33 @@ fn best(
     multiple: usize,
     known: Option<Convention>,
 ) -> anyhow::Result<Option<Found>> {
+    let found = best_of(model, scene, feedings(model, multiple, known), known)?;
+    if model.channels < 3 || known.is_some() {
+        return Ok(found);
+    }
+    // The other order of the colours: once, or in every way if none works with the usual one.
+    let usable = found.filter(|found| found.bad <= BAD_MOST);
+    let tried = usable.map_or_else(|| feedings(model, multiple, None), |it| vec![it.convention]);
+    let bgr = tried.into_iter().map(|feeding| Convention { bgr: true, ..feeding });
+    let other = best_of(model, scene, bgr.collect(), None)?;
+    Ok(match (found, other) {
+        (Some(rgb), Some(bgr)) if rgb.bad <= bgr.bad + BGR_BETTER => Some(rgb),
+        (rgb, bgr) => bgr.or(rgb),
+    })
+}
+
+/// The best of these ways; the first one of equals.
+fn best_of(
+    model: &mut Model,
+    scene: &Scene,
+    feedings: Vec<Convention>,
+    known: Option<Convention>,
+) -> anyhow::Result<Option<Found>> {
+    let views = [&scene.left, &scene.right].map(|view| planes(view, model.channels));
     let mut all = Vec::new();
-    for feeding in feedings(model, multiple, known) {
-        for (output, plane) in model.run([&scene.left, &scene.right], &feeding)? {
+    for feeding in feedings {
+        let only = known.map(|known| known.output);
+        for (output, plane) in model.run([&views[0], &views[1]], &feeding, only)? {
             for (negative, of_width) in [(false, false), (true, false), (false, true), (true, true)]
             {
                 let convention = Convention { output, negative, of_width, ..feeding };
@@ -80,7 +109,6 @@ fn best(
             }
         }
     }
-    // The first of equals.
     Ok(all.into_iter().min_by(|a, b| a.bad.total_cmp(&b.bad)))
 }
 
@@ -92,6 +120,7 @@ fn feedings(model: &Model, multiple: usize, known: Option<Convention>) -> Vec<Co
     let orders: &[bool] = if model.are_views_named { &[false] } else { &[false, true] };
     let feeding = |scale, &swapped: &bool| Convention {
         scale,
+        bgr: false,
         swapped,
         output: 0,
         negative: false,
@@ -131,6 +160,7 @@ mod tests {
 
     const PLAIN: Convention = Convention {
         scale: Scale::Levels,
+        bgr: false,
         swapped: false,
         output: 0,
         negative: false,

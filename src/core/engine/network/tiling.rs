@@ -86,20 +86,20 @@ impl Fit {
         (columns * rows > 1).then(|| format!("{columns}x{rows} tiles of {width}x{height} pixels"))
     }
 
+    /// Runs the network on the planes ([`super::planes`]) of two views.
     pub fn run(
         &self,
         model: &mut Model,
-        views: [&Image; 2],
+        views: [&[Image]; 2],
         convention: &Convention,
     ) -> anyhow::Result<Fitted> {
         let (width, height) = self.given;
         let mut tiles = Vec::new();
         for &top in &self.down.begins {
             for &left in &self.across.begins {
-                let tile = views.map(|view| cut(view, (left, top), self.given));
-                let planes = model.run([&tile[0], &tile[1]], convention)?;
-                let plane = planes.into_iter().find(|(number, _)| *number == convention.output);
-                match plane {
+                let cut = |plane: &Image| cut(plane, (left, top), self.given);
+                let tile = views.map(|planes| planes.iter().map(cut).collect::<Vec<_>>());
+                match model.run([&tile[0], &tile[1]], convention, Some(convention.output))?.pop() {
                     Some((_, plane)) if (plane.width, plane.height) == self.given => {
                         tiles.push(plane.values)
                     }

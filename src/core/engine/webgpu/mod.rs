@@ -33,14 +33,15 @@ use self::plan::{Builder, Plan};
 use super::Choice;
 use super::cpu::{CpuEngine, CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, WholeMap};
 use super::interface::{
-    Engine, PairSpec, Refusal, TileEngine, check_dimensions, check_size, check_thresholds,
+    Engine, PairSpec, Refusal, TileEngine, check_dimensions, check_size, check_thresholds, prior_of,
 };
 use crate::frame::{
-    DisparityMap, Image, Mask, Matched, StageTime, StereoGeometry, StereoPair, TemporalReport,
-    Whitened, add_time,
+    DisparityMap, INVALID, Image, Mask, Matched, StageTime, StereoGeometry, StereoPair,
+    TemporalReport, Whitened, add_time,
 };
 use crate::matching::confidence::of_known;
 use crate::matching::history::Continuity;
+use crate::matching::levels::prior_map_size;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, Tiles};
 use crate::matching::{History, Params};
@@ -189,7 +190,8 @@ impl WebGpuEngine {
     /// Takes a rectified pair.
     fn take(&mut self, mut pair: InFlight) -> anyhow::Result<()> {
         if self.substitute.is_none() {
-            pair.output = Some(self.enqueue(pair.views(), pair.thresholds.as_deref())?);
+            let prior = prior_of(&pair.pair, prior_map_size(&self.params, self.size))?;
+            pair.output = Some(self.enqueue(pair.views(), prior, pair.thresholds.as_deref())?);
         }
         self.queue.push_back(pair);
         Ok(())
@@ -199,11 +201,19 @@ impl WebGpuEngine {
     fn enqueue(
         &mut self,
         views: [&Image; 2],
+        prior: Option<&DisparityMap>,
         thresholds: Option<&[u32]>,
     ) -> anyhow::Result<(Buffer, wgpu::SubmissionIndex)> {
         let queue = &self.gpu.queue;
         for (view, buffer) in views.into_iter().zip(&self.plan.images) {
             write_bytes(queue, buffer, view.pixels());
+        }
+        if let Some(buffer) = &self.plan.prior {
+            let words: Vec<i32> = match prior {
+                Some(prior) => prior.values().iter().map(|&value| value.into()).collect(),
+                None => vec![INVALID.into(); buffer.size() as usize / size_of::<i32>()],
+            };
+            queue.write_buffer(buffer, 0, bytemuck::cast_slice(&words));
         }
         if let Some(thresholds) = thresholds {
             queue.write_buffer(&self.plan.thresholds, 0, bytemuck::cast_slice(thresholds));
@@ -355,8 +365,11 @@ impl InFlight {
                 .map(|view| std::mem::replace(view, nothing()))
         });
         let [left, right] = views;
-        cpu.submit_tile(StereoPair::of_stills(left, right), self.thresholds.as_deref())?;
+        let prior = self.pair.prior.take();
+        let pair = StereoPair { prior, ..StereoPair::of_stills(left, right) };
+        cpu.submit_tile(pair, self.thresholds.as_deref())?;
         let matched = cpu.collect()?.context("the CPU engine lost a pair")?;
+        self.pair.prior = matched.pair.prior;
         let views = [matched.pair.left, matched.pair.right];
         if is_denoised {
             self.denoised = Some(views);

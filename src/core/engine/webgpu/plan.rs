@@ -42,6 +42,8 @@ pub(super) struct Plan {
     pub thresholds: Buffer,
     /// 1 if the images have valid masks, then a bit a pixel, of the left image first.
     pub masks: Buffer,
+    /// The prior map, a value in a word, if pairs may come with one.
+    pub prior: Option<Buffer>,
     /// Buffers that must be 0 before each pair.
     pub cleared: Vec<Buffer>,
     /// The map, two values in a word, then the confidence, four in a word.
@@ -115,12 +117,15 @@ impl<'a> Builder<'a> {
             let of_finer = all[all.len() - 1].clone();
             all.push(of_finer.map(|image| builder.half(&image, pair)));
         }
+        let has_prior = levels[0].params.prior_map && levels.len() > 1;
+        let prior = has_prior.then(|| builder.words(levels[1].pixels()));
         let nothing = builder.nothing.clone();
         let mut coarser = Coarser { expected: nothing.clone(), windows: nothing.clone() };
         let mut maps = None;
         for (level, images) in levels.iter().zip(&all).rev() {
             let finer = level.number.checked_sub(1).map(|finer| &levels[finer]);
-            let made = builder.level(level, finer, images, &coarser);
+            let given = prior.as_ref().filter(|_| level.number == 1);
+            let made = builder.level(level, finer, images, &coarser, given);
             if finer.is_some() {
                 coarser.expected = builder.expect(level, &made.map);
             }
@@ -132,16 +137,17 @@ impl<'a> Builder<'a> {
         let pack = builder.pipeline(&levels[0], None, &[shader!("pack")], "main");
         builder.step("output", &pack, &[&map, &confidence, &output], linear(pixels.div_ceil(4)));
         let Self { steps, cleared, thresholds, masks, .. } = builder;
-        Plan { steps, images, thresholds, masks, cleared, output }
+        Plan { steps, images, thresholds, masks, prior, cleared, output }
     }
 
-    /// The stages of one level.
+    /// The stages of one level. `given`: the prior map that replaces its map where it is known.
     fn level(
         &mut self,
         level: &Level,
         finer: Option<&Level>,
         images: &[Buffer; 2],
         coarser: &Coarser,
+        given: Option<&Buffer>,
     ) -> Made {
         if level.follows_noise() {
             self.measure_noise(level, &images[0]);
@@ -154,6 +160,10 @@ impl<'a> Builder<'a> {
         let guided = finer.filter(|finer| finer.params.windows);
         let seen = guided.map(|finer| self.count_blocks(finer, "count_seen", 4, &map)[0].clone());
         let (map, confidence) = self.filter(level, images, map, &peaks);
+        if let Some(given) = given {
+            let pipeline = self.pipeline(level, None, &[shader!("replace")], "main");
+            self.step("prior", &pipeline, &[given, &map], linear(level.pixels()));
+        }
         let windows = guided.zip(seen).map(|(finer, seen)| self.choose_windows(finer, &map, &seen));
         Made { map, confidence, windows }
     }

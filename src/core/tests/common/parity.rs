@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use stereod_core::chroma::{Chroma, ChromaPlane, ColourCoding};
 use stereod_core::engine::Engine;
 use stereod_core::engine::difference::{self, Make, first_stage};
-use stereod_core::frame::{Image, Matched, StereoPair};
+use stereod_core::frame::{DisparityMap, INVALID, Image, Matched, StereoPair};
 use stereod_core::matching::{History, PairResult, levels, match_next};
 use stereod_core::pool::{Pool, Pooled};
 use stereod_core::rectify::Rectifier;
@@ -33,6 +33,7 @@ pub fn pair(left: Image, right: Image) -> StereoPair {
         skew_ns: Some(0),
         arrived: Instant::now(),
         truth: None,
+        prior: None,
     }
 }
 
@@ -89,6 +90,26 @@ pub fn pictures(width: usize, height: usize, look: Look) -> (Image, Image) {
     (left, Image::from_vec(width, height, right))
 }
 
+/// Gives most pairs a prior map: planes with steps and holes.
+fn with_prior(pair: StereoPair, seed: u64) -> StereoPair {
+    let (width, height) = (pair.left.width().div_ceil(2), pair.left.height().div_ceil(2));
+    let piece = |x: usize, y: usize| {
+        ((x / 9 + 31 * (y / 7)) as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56
+    };
+    let value = |i: usize| match (i % width, piece(i % width, i / width)) {
+        (_, 0..80) => INVALID,
+        // Whole px, at the ends of many ranges.
+        (_, piece @ 80..160) => 16 * (piece as i16 - 90),
+        (x, piece) => (piece as i16 - 200) * 3 + (x as i16 / 2) * (piece % 3) as i16,
+    };
+    let map = || {
+        let range = DisparityRange { min: -64, count: 256 };
+        DisparityMap::of_values(width, range, (0..width * height).map(value).collect())
+    };
+    let prior = (!seed.is_multiple_of(5)).then(|| Box::new(map()));
+    StereoPair { prior, ..pair }
+}
+
 /// Compares a result with the reference; an error names the first difference.
 pub fn same_result(expected: &PairResult, got: &Matched) -> Result<(), String> {
     difference::compare(expected, got).map_err(|e| format!("{e:#}"))
@@ -107,7 +128,7 @@ pub fn stream(
             1 => timestamp + Duration::from_secs(5),
             _ => timestamp + Duration::from_millis(40),
         };
-        StereoPair { timestamp, ..pair(left, right) }
+        with_prior(StereoPair { timestamp, ..pair(left, right) }, look.seed)
     })
 }
 
@@ -133,7 +154,7 @@ pub fn compare_relay_of(
     for (number, pair) in pairs.enumerate() {
         let turn = number % engines.len();
         let engine = &mut engines[turn];
-        let expected = match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history);
+        let expected = match_next(&pair, params, &mut history);
         let failed = |e: anyhow::Error| format!("{e:#}");
         engine.resume(std::mem::take(&mut handed_over)).map_err(failed)?;
         engine.submit(pair).map_err(failed)?;
@@ -168,10 +189,7 @@ fn difference(expected: &History, got: &History) -> Option<String> {
 /// The reference's results for the images.
 pub fn expected(params: &Params, size: (usize, usize), looks: &[Look]) -> Vec<PairResult> {
     let mut history = History::default();
-    let result = |pair: StereoPair| {
-        match_next(&pair.left, &pair.right, pair.timestamp, params, &mut history)
-    };
-    stream(size, looks).map(result).collect()
+    stream(size, looks).map(|pair| match_next(&pair, params, &mut history)).collect()
 }
 
 /// Matches the images on one engine, with as many in flight as it takes (its retained state must
@@ -290,8 +308,11 @@ pub fn compare_rectified(
             pair(left.with_chroma(Some(chroma(width, height))), right)
         };
         let [left, right] = rectifier.rectify_pair(&raw());
-        let expected = match_next(&left, &right, Duration::ZERO, params, &mut history);
-        engine.submit(raw()).map_err(|e| format!("{e:#}"))?;
+        let rectified = with_prior(pair(left, right), look.seed);
+        let prior = rectified.prior.as_ref().map(|prior| Box::new(prior.copy()));
+        let expected = match_next(&rectified, params, &mut history);
+        engine.submit(StereoPair { prior, ..raw() }).map_err(|e| format!("{e:#}"))?;
+        let StereoPair { left, right, .. } = rectified;
         let matched = engine.collect().map_err(|e| format!("{e:#}"))?.expect("a pair in flight");
         let context = || format!("{}: {params:?} {look:?}", engine.description());
         for (eye, expected, got) in
@@ -392,7 +413,7 @@ fn block_windows() -> impl Strategy<Value = BlockWindow> {
 }
 
 /// Support of the cost, the guide of P2, and whether paths follow the surface.
-fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide, bool)> {
+fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide, [bool; 2])> {
     let window = prop_oneof![
         1 => Just(None),
         1 => (prop_oneof![Just(3u8), Just(5)], any::<bool>())
@@ -403,7 +424,7 @@ fn supports() -> impl Strategy<Value = (Option<Window>, Option<Prior>, Guide, bo
         1 => (1u8..=3, 1u8..=32).prop_map(|(levels, strength)| Some(Prior { levels, strength })),
     ];
     let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
-    (window, prior, guide, any::<bool>())
+    (window, prior, guide, any::<[bool; 2]>())
 }
 
 fn subpixels() -> impl Strategy<Value = Subpixel> {
@@ -489,7 +510,8 @@ pub fn params() -> impl Strategy<Value = Params> {
     let paths = (paths, block_windows());
     (range, costs(), supports(), paths, (0u8..=255, 0u8..=255), p2_modes(), refinement).prop_map(
         |((min, count), cost, supports, paths, (p1, p2), p2_mode, refinement)| {
-            let ((window, prior, p2_guide, surface), (paths, sum_window)) = (supports, paths);
+            let ((window, prior, p2_guide, [surface, prior_map]), (paths, sum_window)) =
+                (supports, paths);
             // Settings that cannot be combined.
             let cost = match cost {
                 Cost::Ad { truncation, .. } if paths == Paths::None => {
@@ -519,6 +541,7 @@ pub fn params() -> impl Strategy<Value = Params> {
             Params::bare(DisparityRange { min, count }, cost, (p1, p2))
                 .with_window(window)
                 .with_prior(prior)
+                .with_prior_map(prior_map)
                 .with_surface(surface)
                 .with_paths(paths)
                 .with_sum_window(sum_window)

@@ -124,8 +124,7 @@ pub fn compare_stream(
         let next = pairs.next();
         let is_last = next.is_none();
         if let Some(pair) = next {
-            let (left, right) = (&pair.left, &pair.right);
-            let expected = match_next(left, right, pair.timestamp, params, &mut history);
+            let expected = match_next(&pair, params, &mut history);
             in_flight.push_back((number, expected));
             engine.submit(pair).map_err(failed)?;
         }

@@ -22,7 +22,7 @@ use stereod_core::files;
 use stereod_core::frame::Matched;
 
 /// Default topics of a file, as far as the cameras are known and obstacles are found.
-const DEFAULT: &str = "left, disparity, disparity-jpeg, depth, scan, obstacles";
+const DEFAULT: &str = "left, disparity, disparity-jpeg, depth, verdicts, scan, obstacles";
 
 pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"

@@ -25,7 +25,7 @@ use stereod_core::obstacles::Mount;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;
 
-use self::Needs::{Confidence, Geometry, Nothing, Obstacles, Track};
+use self::Needs::{Confidence, Geometry, Nothing, Obstacles, Track, Verdicts};
 
 /// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
 /// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
@@ -87,12 +87,14 @@ pub enum Needs {
     Nothing,
     Geometry,
     Confidence,
+    /// A network that matching checks.
+    Verdicts,
     Obstacles,
     /// Obstacles, and a mount that follows the ground.
     Track,
 }
 
-pub static TOPICS: [Topic; 16] = [
+pub static TOPICS: [Topic; 17] = [
     topic(None, "/left/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 0)),
     topic(None, "/right/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 1)),
     topic(None, STATIC, TRANSFORMS, Geometry, fixed_transforms),
@@ -107,6 +109,7 @@ pub static TOPICS: [Topic; 16] = [
     topic(Some("depth-png"), DEPTH_PNG, COMPRESSED, Geometry, depth_png),
     topic(Some("points"), "/points2", "sensor_msgs/PointCloud2", Geometry, points),
     topic(Some("confidence"), "/confidence", IMAGE, Confidence, confidence),
+    topic(Some("verdicts"), "/verdicts", IMAGE, Verdicts, verdicts),
     topic(Some("scan"), "/scan", "sensor_msgs/LaserScan", Obstacles, scan),
     topic(Some("obstacles"), "/obstacles", "vision_msgs/Detection3DArray", Obstacles, detections),
 ];
@@ -147,6 +150,7 @@ impl Topic {
             Needs::Nothing => true,
             Needs::Geometry => frame.geometry.is_some(),
             Needs::Confidence => frame.confidence.is_some(),
+            Needs::Verdicts => frame.verdicts.is_some(),
             Needs::Obstacles => frame.obstacles.is_some(),
             Needs::Track => tracks_ground && frame.obstacles.is_some(),
         }
@@ -182,7 +186,7 @@ pub fn check_topics(list: &str) -> Result<(), String> {
 }
 
 /// Returns the topics of a list, and their companions. An empty list is `default`, limited by the known
-/// cameras and by whether obstacles are found.
+/// cameras and by whether obstacles are found and a network is checked.
 pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
     let is_default = names(list).next().is_none();
     let list = if is_default { default } else { list };
@@ -190,6 +194,9 @@ pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'st
     let lack = |topic: &Topic| match topic.needs {
         Needs::Geometry if stream.geometry.is_none() => {
             Some("a calibration: give --calibration FILE, or --focal and --baseline")
+        }
+        Needs::Verdicts if !stream.has_verdicts => {
+            Some("a checked network: give --engine onnx:FILE and --check sgm")
         }
         Needs::Obstacles if !stream.has_obstacles => {
             Some("obstacles: give --set obstacles.find=true")
@@ -326,6 +333,10 @@ fn jpeg_message(file: Vec<u8>, head: Heading<'_>) -> Vec<u8> {
 fn confidence(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let confidence = frame.confidence.as_ref().context("the pair has no confidence")?;
     Ok(picture(confidence, head))
+}
+
+fn verdicts(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
+    Ok(picture(frame.verdicts.as_ref().context("nothing checks the pair")?, head))
 }
 
 /// Returns disparity in pixels as 32-bit floats; unknown is NaN. The message defines the disparity of a point
@@ -539,6 +550,7 @@ mod tests {
         let mut frame = Matched::new(StereoPair::of_stills(image(), image()), map);
         frame.geometry = Some(geometry);
         frame.confidence = Some(image());
+        frame.verdicts = Some(image());
         frame.obstacles = Some(obstacles::tests::obstacles());
         frame
     }
@@ -579,6 +591,7 @@ mod tests {
             geometry: matched().geometry,
             has_colour: false,
             has_obstacles: true,
+            has_verdicts: false,
             tracks_ground: false,
             clock: None,
             stages: StagesInTime::default(),
@@ -608,6 +621,9 @@ mod tests {
             "the topic scan needs obstacles: give --set obstacles.find=true"
         );
         assert!(refused("left,depth", &unknown).contains("--calibration FILE"));
+        let checked = StreamInfo { has_verdicts: true, ..known };
+        assert_eq!(keys("verdicts", &checked).unwrap(), ["verdicts"]);
+        assert!(refused("verdicts", &known).contains("--check sgm"));
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl DemoSource {
             skew_ns: Some(0),
             arrived: Instant::now(),
             truth: Some(Box::new(Truth { disparity, visible })),
+            prior: None,
         })
     }
 }

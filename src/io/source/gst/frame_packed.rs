@@ -145,6 +145,7 @@ impl Source for FramePackedStream {
                 skew_ns: Some(0),
                 arrived,
                 truth: None,
+                prior: None,
             };
             if emit(pair, self.counts()).is_break() {
                 break;

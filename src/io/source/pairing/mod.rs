@@ -472,6 +472,7 @@ impl Pairer {
             skew_ns,
             arrived,
             truth: None,
+            prior: None,
         }
     }
 

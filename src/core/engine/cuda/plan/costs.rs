@@ -10,6 +10,8 @@ use super::super::geometry::{
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
 use crate::matching::Guide;
+use crate::matching::levels::prior_map_size;
+use crate::matching::prior::{half_range, limits};
 use crate::matching::windows::{BLOCK, BLOCKS, TILE};
 
 /// Stage in timing reports: texture and noise.
@@ -144,6 +146,21 @@ impl Builder<'_> {
         let args = vec![Arg::Buffer(histogram), given, Arg::Buffer(threshold)];
         self.launch(TEXTURE, kernel, [1, 1], [THRESHOLD_THREADS, 1], args);
         *self.texture.insert(Texture { ranges, threshold })
+    }
+
+    /// Replaces the coarser map by the prior map of the pair, where that is known.
+    pub fn replace_coarse(&mut self) {
+        let size = prior_map_size(self.params, self.level.size);
+        let (Some((width, height)), Some(coarse)) = (size, self.coarse) else { return };
+        let pixels = width * height;
+        let given = self.plan.buffer("prior map", size_of::<i16>() * pixels, Scope::Slot);
+        self.plan.prior = Some(given);
+        let [least, most] = limits(half_range(self.params.range)).map(|limit| limit.into());
+        let kernel = self.kernel("blend", "replace");
+        let [given, coarse] = [given, coarse].map(Arg::Buffer);
+        let args = vec![given, Arg::I32(least), Arg::I32(most), Arg::I32(pixels as i32), coarse];
+        let grid = [pixels.div_ceil(BLOCK_THREADS as usize) as u32, 1];
+        self.launch(PRIOR, kernel, grid, [BLOCK_THREADS, 1], args);
     }
 
     /// Computes the support of each pixel's cost: weights and coarse disparities.

@@ -81,6 +81,7 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
         if coarse.is_some() {
             stages.plan.run_beside(begin);
         }
+        stages.replace_coarse();
         let costs = stages.compute_costs(features);
         let sums = stages.aggregate_costs(costs)?;
         // Winner takes all; its kernels also refine_subpixel.

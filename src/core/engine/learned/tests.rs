@@ -1,0 +1,93 @@
+//! Comparison with the definition.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::matching::learned::prior_map;
+use crate::matching::learned::tests::{Dice, golden_pairs, random_network, shapes};
+
+#[test]
+fn the_own_networks_give_the_same_on_all_instructions() {
+    let networks = [(640, 480), (1280, 720)].map(Network::own);
+    for ([left, right], network) in golden_pairs().into_iter().zip(networks) {
+        let (size, expected) = ((left.width(), left.height()), network.run(&left, &right));
+        let map = prior_map(&expected, (size.0.div_ceil(2), size.1.div_ceil(2)));
+        for instructions in Instructions::available() {
+            let fast = LearnedPrior::with_instructions(network.clone(), size, 2, instructions);
+            let mut fast = fast.unwrap();
+            assert_eq!(fast.run(&left, &right), &expected, "{instructions:?}");
+            assert_eq!(fast.predict(&left, &right), map, "{instructions:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_networks_give_the_same_as_the_definition(
+        shape in shapes(),
+        seed: u64,
+        size in (1..70usize, 1..50usize),
+        threads in 1..4usize,
+    ) {
+        let dice = &mut Dice(seed);
+        let network = random_network(&shape, dice);
+        let pairs = [(); 2].map(|()| [dice.image(size), dice.image(size)]);
+        let expected = pairs.each_ref().map(|[left, right]| network.run(left, right));
+        for instructions in Instructions::available() {
+            let fast = LearnedPrior::with_instructions(network.clone(), size, threads, instructions);
+            let mut fast = fast.unwrap();
+            // Twice, because memory is used again.
+            for ([left, right], expected) in pairs.iter().zip(&expected) {
+                prop_assert_eq!(fast.run(left, right), expected, "{:?}", instructions);
+            }
+        }
+    }
+}
+
+/// Prints the times of a network at 1280x720, and those of its layers: of the file `STEREOD_PRIOR`, or the own one.
+#[test]
+#[ignore = "prints times, on an idle machine"]
+fn times() {
+    let dice = &mut Dice(1);
+    let (left, right) = (dice.image((1280, 720)), dice.image((1280, 720)));
+    let read = |file| Network::read(&std::fs::read(file).unwrap()).unwrap();
+    let network = std::env::var_os("STEREOD_PRIOR").map_or_else(|| Network::own((1280, 720)), read);
+    for threads in [1, 2] {
+        for instructions in Instructions::available() {
+            let fast = LearnedPrior::with_instructions(
+                network.clone(),
+                (1280, 720),
+                threads,
+                instructions,
+            );
+            let mut fast = fast.unwrap();
+            let time = |fast: &mut LearnedPrior| {
+                let start = Instant::now();
+                fast.predict(&left, &right);
+                start.elapsed().as_secs_f64() * 1e3
+            };
+            let mut times: Vec<f64> = (0..15).map(|_| time(&mut fast)).collect();
+            times.sort_by(f64::total_cmp);
+            println!(
+                "{threads} threads, {instructions:?}: {:.1} ms, at best {:.1}",
+                times[7], times[0]
+            );
+            let network = Arc::clone(&fast.network);
+            let mut parts = Vec::new();
+            for layer in network.view.iter().chain(&network.pair) {
+                let mut of_layer = || {
+                    let start = Instant::now();
+                    fast.run_layer(layer);
+                    start.elapsed().as_secs_f64() * 1e3
+                };
+                let best = (0..5).map(|_| of_layer()).fold(f64::MAX, f64::min);
+                parts.push(format!("{best:.2}"));
+            }
+            println!("  layers: {}", parts.join(" "));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Matching with a network as the prior: it says roughly where surfaces are, and matching finds the disparity.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use super::cpu::CpuRectifier;
+use super::interface::{Engine, PairSpec, Refusal};
+use super::learned::LearnedPrior;
+use super::{Choice, Options};
+use crate::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
+use crate::matching::learned::Network;
+use crate::matching::levels::prior_map_size;
+use crate::matching::prior::half_range;
+use crate::matching::pyramid::half;
+use crate::matching::tiles::TileLayout;
+use crate::matching::{History, Params};
+
+/// A network that predicts disparities.
+pub trait Predictor: Send {
+    /// Returns the disparity of the half-size images of a rectified pair, row by row in 1/16 px of that size;
+    /// [`INVALID`](crate::frame::INVALID) where it is unknown.
+    fn predict(&mut self, pair: &StereoPair) -> anyhow::Result<Vec<i16>>;
+
+    /// Describes the network in a few words.
+    fn description(&self) -> String;
+}
+
+/// Matches pairs with a network's disparity as their prior map.
+pub struct PriorEngine {
+    predictor: Box<dyn Predictor>,
+    /// Width of the prior map, and candidates of the half-size images.
+    width: usize,
+    range: DisparityRange,
+    rectifier: Option<CpuRectifier>,
+    /// Matches rectified pairs with prior maps.
+    sgm: Box<dyn Engine>,
+    /// For each pair in flight, when it was submitted and how long its network ran.
+    ran: VecDeque<(Instant, Duration)>,
+}
+
+impl PriorEngine {
+    /// Makes the engine. `predictor` makes the network for prior maps of a size, `sgm` the engine that matches, for
+    /// these parameters and rectified pairs.
+    pub fn new(
+        params: &Params,
+        pairs: &PairSpec,
+        options: &Options,
+        predictor: impl FnOnce((usize, usize)) -> anyhow::Result<Box<dyn Predictor>>,
+        sgm: impl FnOnce(&Params, &PairSpec) -> anyhow::Result<Box<dyn Engine>>,
+    ) -> anyhow::Result<Self> {
+        let params = params.clone().with_prior_map(true);
+        let Some(size) = prior_map_size(&params, pairs.size) else {
+            bail!(match params.prior {
+                None => Refusal::Parameter(
+                    "a network as prior needs `prior` 1 to 3, which this cost or `paths` turns off"
+                        .into()
+                ),
+                Some(_) => Refusal::Size(format!(
+                    "pictures of {}x{} pixels are too small for a prior; leave the network out",
+                    pairs.size.0, pairs.size.1
+                )),
+            });
+        };
+        let rectifier = pairs.rectifier.clone();
+        Ok(Self {
+            predictor: predictor(size)?,
+            width: size.0,
+            range: half_range(params.range),
+            rectifier: rectifier.map(|maps| CpuRectifier::new(maps, options.cpu)).transpose()?,
+            sgm: sgm(&params, &PairSpec { rectifier: None, ..pairs.clone() })?,
+            ran: VecDeque::new(),
+        })
+    }
+}
+
+/// The network of the program, on the CPU.
+pub struct Learned {
+    learned: LearnedPrior,
+    /// How often its images are halved, so that its candidates cover the range.
+    halvings: u32,
+}
+
+impl Learned {
+    /// Prepares the network for pairs of a size and their candidates, and prior maps of a size.
+    pub fn new(
+        pairs: (usize, usize),
+        range: DisparityRange,
+        size: (usize, usize),
+        options: &Options,
+    ) -> anyhow::Result<Self> {
+        let (mut halvings, mut given) = (0, pairs);
+        let network = loop {
+            let network = Network::own(given);
+            let farthest = (network.candidates - 1) * network.step;
+            let covers = range.max() >> halvings <= farthest as i32;
+            if covers && halvings >= options.prior_size.halvings() {
+                break network;
+            }
+            given = (given.0.div_ceil(2), given.1.div_ceil(2));
+            halvings += 1;
+        };
+        let threads = options.cpu.threads.unwrap_or_else(crate::thread::available);
+        Ok(Self { learned: LearnedPrior::new(network, given, halvings, size, threads)?, halvings })
+    }
+}
+
+impl Predictor for Learned {
+    fn predict(&mut self, pair: &StereoPair) -> anyhow::Result<Vec<i16>> {
+        let mut halves: Option<[Image; 2]> = None;
+        for _ in 0..self.halvings {
+            let views = halves.as_ref().map_or([&pair.left, &pair.right], |views| views.each_ref());
+            halves = Some(views.map(half));
+        }
+        let [left, right] =
+            halves.as_ref().map_or([&pair.left, &pair.right], |views| views.each_ref());
+        Ok(self.learned.predict(left, right))
+    }
+
+    fn description(&self) -> String {
+        let size = 1 << self.halvings;
+        let size = if size > 1 { format!(" at 1/{size} of the size") } else { String::new() };
+        format!("the network{size}")
+    }
+}
+
+impl Engine for PriorEngine {
+    fn description(&self) -> String {
+        format!("{}, prior of {}", self.sgm.description(), self.predictor.description())
+    }
+
+    fn depth(&self) -> usize {
+        self.sgm.depth()
+    }
+
+    fn submit(&mut self, pair: StereoPair) -> anyhow::Result<()> {
+        let submitted = Instant::now();
+        let mut pair = match &mut self.rectifier {
+            Some(rectifier) => rectifier.rectify(pair)?,
+            None => pair,
+        };
+        let begun = Instant::now();
+        let values = self.predictor.predict(&pair)?;
+        let took = begun.elapsed();
+        pair.prior = Some(Box::new(DisparityMap::of_values(self.width, self.range, values)));
+        self.sgm.submit(pair)?;
+        self.ran.push_back((submitted, took));
+        Ok(())
+    }
+
+    fn collect(&mut self) -> anyhow::Result<Option<Matched>> {
+        let Some(mut matched) = self.sgm.collect()? else { return Ok(None) };
+        if let Some((submitted, took)) = self.ran.pop_front() {
+            matched.submitted = submitted;
+            matched.stages.insert(0, ("network", took));
+        }
+        Ok(Some(matched))
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.sgm.set_profiling(on);
+    }
+
+    fn take_history(&mut self) -> anyhow::Result<History> {
+        self.sgm.take_history()
+    }
+
+    fn resume(&mut self, history: History) -> anyhow::Result<()> {
+        self.sgm.resume(history)
+    }
+
+    fn choice(&self) -> Choice {
+        self.sgm.choice()
+    }
+
+    fn layout(&self) -> Option<&TileLayout> {
+        self.sgm.layout()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{PriorFrom, create};
+    use crate::frame::{INVALID, Image};
+    use crate::matching::learned::prior_map;
+    use crate::matching::match_next;
+
+    /// A textured plane with a bare patch, and steps in its disparity.
+    fn pair() -> StereoPair {
+        let grey = |x: usize, y: usize| {
+            let blot = (x / 3).wrapping_mul(0x9e37_79b9) ^ (y / 3).wrapping_mul(0x85eb_ca6b);
+            60 + ((blot.wrapping_mul(0xc2b2_ae35) >> 13) % 120) as u8
+        };
+        let view = |eye: usize| {
+            Image::from_fn(200, 120, |x, y| match (40..160).contains(&x) && (30..90).contains(&y) {
+                true => 100,
+                false => grey(x + eye * (6 + y / 40 * 4), y),
+            })
+        };
+        StereoPair::of_stills(view(0), view(1))
+    }
+
+    #[test]
+    fn the_network_of_the_program_guides_the_matching() {
+        // The network sees the images, or their halves if the range is wider than its own.
+        for (count, halvings) in [(48, 0), (190, 1)] {
+            let params = Params::default().with_disparities(count);
+            let options = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+            let pairs = PairSpec::rectified(200, 120);
+            let mut engine = create(&Choice::Cpu, &params, &pairs, &options).unwrap();
+            assert!(engine.description().contains("prior of the network"));
+            engine.submit(pair()).unwrap();
+            let matched = engine.collect().unwrap().unwrap();
+            assert!(matched.stages.iter().any(|(name, _)| *name == "network"));
+
+            let StereoPair { left, right, .. } = pair();
+            let [left, right] =
+                if halvings == 0 { [left, right] } else { [&left, &right].map(half) };
+            let own = Network::own((left.width(), left.height()));
+            let mut predicted = own.run(&left, &right);
+            predicted.step <<= halvings;
+            let expected = prior_map(&predicted, (100, 60));
+            assert!(expected.iter().filter(|&&value| value != INVALID).count() > 100);
+            let prior = matched.pair.prior.as_ref().unwrap();
+            assert!(prior.values() == expected, "{count} candidates");
+            let params = params.with_prior_map(true);
+            let map = match_next(&matched.pair, &params, &mut History::default()).map;
+            assert!(map.values() == matched.disparity.values(), "{count} candidates");
+        }
+    }
+}
