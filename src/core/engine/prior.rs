@@ -93,8 +93,8 @@ impl Learned {
         let (mut halvings, mut given) = (0, pairs);
         let network = loop {
             let network = Network::own(given);
-            let farthest = (network.candidates - 1) * network.step;
-            let covers = range.max() >> halvings <= farthest as i32;
+            // Those between the last candidate and the next one are few, and the network is unsure of them.
+            let covers = range.max() >> halvings < (network.candidates * network.step) as i32;
             if covers && halvings >= options.prior_size.halvings() {
                 break network;
             }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_network_of_the_program_guides_the_matching() {
         // The network sees the images, or their halves if the range is wider than its own.
-        for (count, halvings) in [(48, 0), (190, 1)] {
+        for (count, halvings) in [(48, 0), (192, 0), (195, 1)] {
             let params = Params::default().with_disparities(count);
             let options = Options { prior_from: PriorFrom::Learned, ..Options::default() };
             let pairs = PairSpec::rectified(200, 120);
