@@ -163,7 +163,8 @@ fn both_autopilots_believe_the_truth() {
             assert_eq!(line["errors"], Value::Array(vec![]));
             if line["message"] == "OBSTACLE_DISTANCE" {
                 let time_usec = line["fields"]["time_usec"].as_u64().unwrap();
-                assert!(time_usec == 0 || time_usec > 1_000_000_000, "no time of the vehicle");
+                // It was switched on 1000 s ago; how well that is known depends on how long messages take.
+                assert!(time_usec == 0 || time_usec > 900_000_000, "no time of the vehicle");
                 last = line;
             }
         }
