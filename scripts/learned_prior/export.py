@@ -79,11 +79,13 @@ def plain_network(network: Network, dtype: torch.dtype) -> Network:
 
 
 class FullSize(nn.Module):
-    """Float graph for ONNX: disparity in px and confidence 0..1 of the size of the images."""
+    """Float graph for ONNX: disparity in px, NaN where not confident, and confidence 0..1, of the
+    size of the images."""
 
-    def __init__(self, network: Network):
+    def __init__(self, network: Network, confidence: float):
         super().__init__()
         self.network = plain_network(network, torch.float32)
+        self.confidence = confidence
 
     def forward(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         disparity, logit = self.network.decode(self.network(left.round(), right.round()))
@@ -91,16 +93,18 @@ class FullSize(nn.Module):
         height, width = left.shape[-2:]
         maps = torch.cat([disparity * (step / 16), torch.sigmoid(logit / UNIT)], 1)
         maps = F.interpolate(maps, scale_factor=step, mode="nearest")[..., :height, :width]
-        return maps[:, :1], maps[:, 1:]
+        disparity, confidence = maps[:, :1], maps[:, 1:]
+        unknown = torch.full_like(disparity, math.nan)
+        return torch.where(confidence >= self.confidence, disparity, unknown), confidence
 
 
-def export_onnx(network: Network, path: pathlib.Path) -> None:
+def export_onnx(network: Network, path: pathlib.Path, confidence: float) -> None:
     """Writes a graph of left, right (grey 0..255) -> disparity, confidence, all (1,1,H,W)."""
     example = torch.zeros(1, 1, 96, 160)
     names = ["left", "right", "disparity", "confidence"]
     with torch.no_grad():
         torch.onnx.export(
-            FullSize(network).eval(),
+            FullSize(network, confidence).eval(),
             (example, example),
             str(path),
             dynamo=False,
@@ -158,8 +162,10 @@ def check(network: Network, out: pathlib.Path, onnx_path: pathlib.Path | None) -
                 np.repeat(np.repeat(x, step, 0), step, 1)[: left.shape[0], : left.shape[1]]
                 for x in (disparity * (step / 16), 1 / (1 + np.exp(-confidence / UNIT)))
             ]
+            known = np.isfinite(found)
             line += (
-                f" ONNX off by at most {np.abs(found - full[0]).max():g} px,"
+                f" ONNX knows {known.mean():.2f}, off by at most"
+                f" {np.abs(found - full[0])[known].max(initial=0):g} px,"
                 f" confidence {np.abs(probability - full[1]).max():.1e}"
             )
         print(line)
@@ -188,7 +194,7 @@ def main() -> None:
     export_integers(network, out, options.confidence)
     print(f"{out}: {out.stat().st_size} bytes")
     try:
-        export_onnx(network, onnx_path)
+        export_onnx(network, onnx_path, options.confidence)
         import onnxruntime  # noqa: F401
     except ImportError as error:  # the integers alone can be exported and checked
         print(f"ONNX is not exported or not checked: {error}")

@@ -14,6 +14,7 @@ use crate::outputs::{self, OUTPUTS};
 use crate::settings::names::text_of;
 use crate::settings::{Layers, MEMORY_MIB_MAX, Size, replace_quoted, row, rows};
 use crate::telemetry::logs::Verbosity;
+use stereod_core::engine::PriorFrom;
 use stereod_core::matching::{BlockWindow, CensusWindow};
 use stereod_core::settings::row::{
     CALIBRATION, ENGINE, Flag, Group, Integer, Kind, MATCHING, Plain, QUANTITY, RECTIFIED, Row,
@@ -143,12 +144,10 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
         "--block-window" => arg.value_parser(move |text: &str| {
             text.parse().map(|window: BlockWindow| spelled(window.to_string()))
         }),
-        "--prior" => {
-            arg.value_parser(|text: &str| match text == "network" || text.starts_with("onnx:") {
-                true => Ok(Value::from(text)),
-                false => number_or_word(row("matching", "prior").expect("a key"), text),
-            })
-        }
+        "--prior" => arg.value_parser(|text: &str| match text.parse::<PriorFrom>().is_ok() {
+            true => Ok(Value::from(text)),
+            false => number_or_word(row("matching", "prior").expect("a key"), text),
+        }),
         "--device" => {
             arg.value_parser(value_parser!(u16).map(|number| Value::from(i64::from(number))))
         }

@@ -292,7 +292,7 @@ pub struct StereoPair {
     pub arrived: Instant,
     /// The true disparity, if the source knows it (the demo scene).
     pub truth: Option<Box<Truth>>,
-    /// What is known beforehand of the disparity, as a map of the half-size images
+    /// Disparity that is known beforehand, as a map of the half-size images
     /// ([`crate::matching::Params::prior_map`]).
     pub prior: Option<Box<DisparityMap>>,
 }

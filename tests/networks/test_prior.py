@@ -45,6 +45,24 @@ def test_a_network_says_where_bare_walls_are(wall, size):
     np.testing.assert_array_equal(by_key, guided)
 
 
+def test_networks_of_a_fixed_size_tell_their_seams(wall):
+    _, _, log = match(wall, "--prior", "onnx:fixed.onnx")
+    assert "tiles of" in log and "two sides differ by" in log
+
+
+def test_the_network_of_the_program_needs_no_file(wall):
+    plain, _, _ = match(wall)
+    guided, told, _ = match(wall, "--prior", "network", "--verify", "--threads", "1", "--nice", "5")
+    assert "prior of the network" in json.loads(told)["engine"]
+    assert np.isfinite(guided).mean() > 0.9 and not np.array_equal(guided, plain, equal_nan=True)
+    for arguments in ["--set", "engine.simd=portable"], ["--set", "matching.prior=network"]:
+        again, _, _ = match(wall, "--prior", "network", *arguments)
+        np.testing.assert_array_equal(again, guided)
+    _, log = stereod(wall, "match", "wall_left.png", "wall_right.png", "-o", "x.npy", "--prior", "network", "--memory",
+                     "1", status=1)
+    assert "memory" in log or "MiB" in log
+
+
 def test_a_stream_and_tiles_have_the_prior(wall):
     match(wall, "--prior", "onnx:liar.onnx", "--tiles", "2x1,64", "--verify")
     told, _ = stereod(wall, "run", "--demo", "--demo-size", "320x240", "--frames", "3", "--headless", "--stats", "s.json",

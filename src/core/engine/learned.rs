@@ -15,14 +15,16 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::sync::Arc;
 
+use super::cpu::placement::Host;
 use super::cpu::team::Team;
+use super::cpu::{CpuOptions, Simd};
 use crate::frame::Image;
 use crate::matching::learned::{
     ACTIVATION_MAX, Correlation, Layer, Network, Operation, PLANES, Prediction, prior_row,
 };
+use crate::memory::{Budget, Reserved, product};
 use convolution::{BLOCK, Packed, Row};
 
 /// A network, prepared for images of one size.
@@ -37,6 +39,30 @@ pub struct LearnedPrior {
     right_features: Plane,
     prediction: Prediction,
     team: Team,
+    host: Host,
+    _memory: Option<Reserved>,
+}
+
+/// Advice to need less memory.
+const CURE: &str = "`prior_size` 1/2 or 1/4, a smaller picture";
+
+/// Bytes from a pixel of a value to the next one: its channels, rounded up; logits have two bytes.
+fn bytes_of_pixel(network: &Network, value: usize) -> usize {
+    let blocks = network.values[value].channels.next_multiple_of(BLOCK);
+    match value {
+        0 => PLANES,
+        value if value == network.head => 2 * blocks,
+        _ => blocks,
+    }
+}
+
+/// Estimates the memory for images of a size; margins and weights are small beside it.
+fn bytes_of(network: &Network, size: (usize, usize)) -> u64 {
+    let of_value = |value: usize| {
+        let (width, height) = network.size_of(value, size);
+        product([width, height, bytes_of_pixel(network, value)])
+    };
+    (0..network.values.len()).map(of_value).sum::<u64>() + of_value(network.features)
 }
 
 /// Instructions that compute the convolutions.
@@ -65,6 +91,18 @@ impl Instructions {
         }
         #[cfg(not(target_arch = "x86_64"))]
         vec![Self::Portable]
+    }
+
+    /// Returns those that go with the vectors of the CPU engine.
+    fn of(simd: Simd) -> Self {
+        let best = Self::available()[0];
+        match simd {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => best,
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 if best != Self::Portable => Self::Avx2,
+            _ => Self::Portable,
+        }
     }
 
     /// Computes a row.
@@ -165,30 +203,31 @@ impl<T> Rows<T> {
 }
 
 impl LearnedPrior {
-    /// Prepares a network for images of this size, which were halved so often, and for prior maps of a size. The
-    /// caller's thread is one of `threads`.
+    /// Prepares a network for images of this size, which were halved so often, and for prior maps of a size.
     ///
     /// # Errors
-    /// If a thread cannot be started.
+    /// If the budget of the process lacks the memory, or a thread cannot be started or placed.
     pub fn new(
         network: Network,
         size: (usize, usize),
         halvings: u32,
         map: (usize, usize),
-        threads: usize,
-    ) -> io::Result<Self> {
-        let instructions = Instructions::available()[0];
-        let mut made = Self::with_instructions(network, size, threads, instructions)?;
+        options: CpuOptions,
+    ) -> anyhow::Result<Self> {
+        let what = format!("the network as prior at {}x{}", size.0, size.1);
+        let memory = Budget::of_process().reserve(what, bytes_of(&network, size), CURE)?;
+        let (simd, team, host) = options.start_team()?;
+        let mut made = Self::with_team(network, size, team, Instructions::of(simd));
         made.prediction.step <<= halvings;
-        Ok(Self { map, ..made })
+        Ok(Self { map, host, _memory: Some(memory), ..made })
     }
 
-    fn with_instructions(
+    fn with_team(
         network: Network,
         size: (usize, usize),
-        threads: usize,
+        team: Team,
         instructions: Instructions,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let mut margins = vec![0; network.values.len()];
         let mut packed: Vec<Option<Packed>> = network.values.iter().map(|_| None).collect();
         for layer in network.view.iter().chain(&network.pair) {
@@ -208,14 +247,8 @@ impl LearnedPrior {
             }
         }
         let plane = |(value, margin): (usize, usize)| {
-            let channels = network.values[value].channels;
-            let pixel = match value {
-                0 => PLANES,
-                // Logits have two bytes.
-                value if value == network.head => 2 * channels.next_multiple_of(BLOCK),
-                _ => channels.next_multiple_of(BLOCK),
-            };
-            Plane::new(network.size_of(value, size), (channels, pixel), margin)
+            let shape = (network.values[value].channels, bytes_of_pixel(&network, value));
+            Plane::new(network.size_of(value, size), shape, margin)
         };
         let planes: Vec<Plane> = margins.iter().copied().enumerate().map(plane).collect();
         let right_features = plane((network.features, margins[network.features]));
@@ -223,8 +256,7 @@ impl LearnedPrior {
         let (step, threshold) = (network.step, network.threshold);
         let (disparity, confidence) = (vec![0; width * height], vec![0; width * height]);
         let prediction = Prediction { width, height, step, threshold, disparity, confidence };
-        let team = Team::new(threads)?;
-        Ok(Self {
+        Self {
             network: Arc::new(network),
             size,
             map: (size.0.div_ceil(2), size.1.div_ceil(2)),
@@ -233,7 +265,9 @@ impl LearnedPrior {
             right_features,
             prediction,
             team,
-        })
+            host: Host::default(),
+            _memory: None,
+        }
     }
 
     /// Returns the prior map of a pair: the expected disparity of every pixel of the half-size images, in 1/16 px of
@@ -242,14 +276,19 @@ impl LearnedPrior {
     /// # Panics
     /// If an image has another size than the one that was prepared for.
     pub fn predict(&mut self, left: &Image, right: &Image) -> Vec<i16> {
-        self.run(left, right);
-        let (width, height) = self.map;
-        let mut map = vec![0; width * height];
-        let (rows, prediction) = (Rows::of(&mut map, width), &self.prediction);
-        self.team.rows(height, |_, piece| {
-            // SAFETY: every row belongs to one piece.
-            piece.for_each(|y| prior_row(prediction, y, unsafe { rows.row(y) }));
+        let mut host = std::mem::take(&mut self.host);
+        let map = host.run(|| {
+            self.run(left, right);
+            let (width, height) = self.map;
+            let mut map = vec![0; width * height];
+            let (rows, prediction) = (Rows::of(&mut map, width), &self.prediction);
+            self.team.rows(height, |_, piece| {
+                // SAFETY: every row belongs to one piece.
+                piece.for_each(|y| prior_row(prediction, y, unsafe { rows.row(y) }));
+            });
+            map
         });
+        self.host = host;
         map
     }
 

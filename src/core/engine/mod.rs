@@ -81,7 +81,7 @@ pub enum Check {
     Sgm,
 }
 
-/// What says beforehand where surfaces are, where texture is below the noise.
+/// Source of the map that guides the matching where texture is below the noise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub enum PriorFrom {

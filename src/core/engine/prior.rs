@@ -101,8 +101,8 @@ impl Learned {
             given = (given.0.div_ceil(2), given.1.div_ceil(2));
             halvings += 1;
         };
-        let threads = options.cpu.threads.unwrap_or_else(crate::thread::available);
-        Ok(Self { learned: LearnedPrior::new(network, given, halvings, size, threads)?, halvings })
+        let learned = LearnedPrior::new(network, given, halvings, size, options.cpu)?;
+        Ok(Self { learned, halvings })
     }
 }
 

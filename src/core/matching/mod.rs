@@ -167,7 +167,7 @@ struct Inputs<'a> {
     thresholds: Option<&'a [u32]>,
     /// Cost table, for mutual information only.
     table: Option<&'a CostTable>,
-    /// What is known beforehand of the disparity, at half the size.
+    /// Disparity that is known beforehand, at half the size.
     given: Option<&'a DisparityMap>,
 }
 

@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::matching::tiles::Tiles;
     use crate::settings::test_support::{refused, settings};
+    use crate::settings::{Layers, Library};
 
     #[test]
     fn kernels_are_kept_where_that_is_wanted() {
@@ -248,6 +249,19 @@ mod tests {
             assert!(refused("engine", "memory_mib", mib));
         }
         assert!(refused("engine", "in_flight", 0));
+    }
+
+    #[test]
+    fn a_network_may_be_named_as_the_prior_itself() {
+        let from = |text: &str| settings(&[text]).engine.prior_from;
+        assert_eq!(from("matching.prior=2"), PriorFrom::HalfSize);
+        assert_eq!(from("matching.prior=network"), PriorFrom::Learned);
+        let file = PriorFrom::Network(Path::new("net.onnx").into());
+        assert_eq!(from("matching.prior=onnx:net.onnx"), file);
+        let mut layers = Layers::<Library>::new();
+        layers.file_text(Path::new("a.toml"), "[matching]\nprior = \"network\"\n");
+        assert_eq!(layers.finish().unwrap().settings.engine.prior_from, PriorFrom::Learned);
+        assert!(refused("matching", "prior", "onnx"));
     }
 
     #[test]

@@ -20,6 +20,8 @@ use super::schema::Schema;
 use super::schema::{self, join};
 use super::suggest::nearest;
 
+use crate::engine::PriorFrom;
+
 use crate::matching::Params;
 use crate::matching::params::Chosen;
 use crate::matching::saturation::WHITE;
@@ -152,9 +154,7 @@ pub struct Layers<S> {
 /// The key that a value is for: `prior` may also name a network.
 fn meant<'a>(section: &'a str, key: &'a str, text: &str) -> (&'a str, &'a str) {
     match (section, key) {
-        ("matching", "prior") if text == "network" || text.starts_with("onnx:") => {
-            ("engine", "prior_from")
-        }
+        ("matching", "prior") if text.parse::<PriorFrom>().is_ok() => ("engine", "prior_from"),
         named => named,
     }
 }
@@ -356,7 +356,6 @@ impl<S: Schema> Layers<S> {
     }
 
     pub fn flag(&mut self, section: &str, key: &str, flag: &'static str, value: Value) {
-        let (section, key) = meant(section, key, value.as_str().unwrap_or_default());
         self.put(section, key, value, Origin::Flag(flag));
     }
 
@@ -384,6 +383,7 @@ impl<S: Schema> Layers<S> {
     }
 
     fn put(&mut self, section: &str, key: &str, value: Value, origin: Origin) {
+        let (section, key) = meant(section, key, value.as_str().unwrap_or_default());
         let Some(value) = self.checked(section, key, value, &origin) else { return };
         self.insert(section, key, value);
         self.origins.insert(dotted(section, key), origin);

@@ -66,7 +66,7 @@ fn say_what_is_ignored(loaded: &Loaded) {
     if engine.prior_from == PriorFrom::HalfSize
         && let origin @ (Origin::Flag(_) | Origin::Set(_)) = loaded.origin("engine", "prior_size")
     {
-        tracing::warn!("{origin} is ignored: it is for a network as prior (--prior onnx:FILE)");
+        tracing::warn!("{origin} is ignored: it is for a network as prior (--prior network)");
     }
     if !is_network && engine.check != Check::Off {
         let origin = loaded.origin("engine", "check");

@@ -54,7 +54,7 @@ impl CpuOptions {
     }
 
     /// Starts the threads; returns the vectors, the team, and the host that replaces the caller's thread.
-    pub(super) fn start_team(self) -> anyhow::Result<(Simd, Team, Host)> {
+    pub(in crate::engine) fn start_team(self) -> anyhow::Result<(Simd, Team, Host)> {
         let (simd, threads) = self.simd_and_threads()?;
         let (team, host) = self.placement().team(threads)?;
         Ok((simd, team, host))

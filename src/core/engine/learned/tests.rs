@@ -15,8 +15,8 @@ fn the_own_networks_give_the_same_on_all_instructions() {
         let (size, expected) = ((left.width(), left.height()), network.run(&left, &right));
         let map = prior_map(&expected, (size.0.div_ceil(2), size.1.div_ceil(2)));
         for instructions in Instructions::available() {
-            let fast = LearnedPrior::with_instructions(network.clone(), size, 2, instructions);
-            let mut fast = fast.unwrap();
+            let mut fast =
+                LearnedPrior::with_team(network.clone(), size, Team::new(2).unwrap(), instructions);
             assert_eq!(fast.run(&left, &right), &expected, "{instructions:?}");
             assert_eq!(fast.predict(&left, &right), map, "{instructions:?}");
         }
@@ -38,8 +38,7 @@ proptest! {
         let pairs = [(); 2].map(|()| [dice.image(size), dice.image(size)]);
         let expected = pairs.each_ref().map(|[left, right]| network.run(left, right));
         for instructions in Instructions::available() {
-            let fast = LearnedPrior::with_instructions(network.clone(), size, threads, instructions);
-            let mut fast = fast.unwrap();
+            let mut fast = LearnedPrior::with_team(network.clone(), size, Team::new(threads).unwrap(), instructions);
             // Twice, because memory is used again.
             for ([left, right], expected) in pairs.iter().zip(&expected) {
                 prop_assert_eq!(fast.run(left, right), expected, "{:?}", instructions);
@@ -58,13 +57,12 @@ fn times() {
     let network = std::env::var_os("STEREOD_PRIOR").map_or_else(|| Network::own((1280, 720)), read);
     for threads in [1, 2] {
         for instructions in Instructions::available() {
-            let fast = LearnedPrior::with_instructions(
+            let mut fast = LearnedPrior::with_team(
                 network.clone(),
                 (1280, 720),
-                threads,
+                Team::new(threads).unwrap(),
                 instructions,
             );
-            let mut fast = fast.unwrap();
             let time = |fast: &mut LearnedPrior| {
                 let start = Instant::now();
                 fast.predict(&left, &right);

@@ -54,7 +54,6 @@ pub struct NetworkEngine {
     done: Option<Matched>,
     /// Time of the last run.
     took: Duration,
-    told_seam: bool,
     told_beyond: bool,
 }
 
@@ -89,7 +88,6 @@ impl NetworkEngine {
             sgm,
             done: None,
             took: Duration::ZERO,
-            told_seam: false,
             told_beyond: false,
         })
     }
@@ -97,15 +95,9 @@ impl NetworkEngine {
     fn run(&mut self, pair: &StereoPair) -> anyhow::Result<DisparityMap> {
         let begun = Instant::now();
         let views = [&pair.left, &pair.right].map(|view| planes(view, self.model.channels));
-        let fitted = self.fit.run(&mut self.model, [&views[0], &views[1]], &self.convention)?;
+        let values = self.fit.run(&mut self.model, [&views[0], &views[1]], &self.convention)?;
         self.took = begun.elapsed();
-        if let (Some(seam), false) = (fitted.seam_px, self.told_seam) {
-            self.told_seam = true;
-            tracing::info!(
-                "at the seams of the network's tiles the two sides differ by {seam:.2} px (median)"
-            );
-        }
-        Ok(self.map_of(&pair.left, &fitted.values))
+        Ok(self.map_of(&pair.left, &values))
     }
 
     /// Puts the network's map in place of the matched one, and says where they agree.

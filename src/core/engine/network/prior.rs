@@ -52,8 +52,8 @@ impl Predictor for NetworkPrior {
             views = views.map(|planes| planes.iter().map(half).collect());
         }
         let width = views[0][0].width();
-        let fitted = self.fit.run(&mut self.model, [&views[0], &views[1]], &self.convention)?;
-        Ok(resampled(&fitted.values, width, self.halvings, self.size))
+        let values = self.fit.run(&mut self.model, [&views[0], &views[1]], &self.convention)?;
+        Ok(resampled(&values, width, self.halvings, self.size))
     }
 
     fn description(&self) -> String {

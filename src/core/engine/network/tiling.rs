@@ -45,13 +45,8 @@ pub struct Fit {
     given: (usize, usize),
     across: Side,
     down: Side,
-}
-
-/// A disparity for each pixel, and by how much tiles contradict each other at their seams.
-pub struct Fitted {
-    pub values: Vec<f32>,
-    /// Median difference in pixels; `None` without seams.
-    pub seam_px: Option<f32>,
+    /// Whether the difference of the tiles at their seams was told.
+    told_seam: bool,
 }
 
 impl Fit {
@@ -76,7 +71,7 @@ impl Fit {
         }
         let across = Side::new(size.0, given.0, hidden + OVERLAP);
         let down = Side::new(size.1, given.1, OVERLAP);
-        Ok(Self { size, given, across, down })
+        Ok(Self { size, given, across, down, told_seam: false })
     }
 
     /// Describes the tiles; `None` if the network takes whole pictures.
@@ -86,13 +81,13 @@ impl Fit {
         (columns * rows > 1).then(|| format!("{columns}x{rows} tiles of {width}x{height} pixels"))
     }
 
-    /// Runs the network on the planes ([`super::planes`]) of two views.
+    /// Runs the network on the planes ([`super::planes`]) of two views; returns a disparity for each pixel.
     pub fn run(
-        &self,
+        &mut self,
         model: &mut Model,
         views: [&[Image]; 2],
         convention: &Convention,
-    ) -> anyhow::Result<Fitted> {
+    ) -> anyhow::Result<Vec<f32>> {
         let (width, height) = self.given;
         let mut tiles = Vec::new();
         for &top in &self.down.begins {
@@ -131,7 +126,13 @@ impl Fit {
         }
         seams.retain(|difference| difference.is_finite());
         seams.sort_by(f32::total_cmp);
-        Ok(Fitted { values, seam_px: seams.get(seams.len() / 2).copied() })
+        if let (Some(seam), false) = (seams.get(seams.len() / 2), self.told_seam) {
+            self.told_seam = true;
+            tracing::info!(
+                "at the seams of the network's tiles the two sides differ by {seam:.2} px (median)"
+            );
+        }
+        Ok(values)
     }
 }
 

@@ -184,7 +184,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .flag(MATCHING, "--prior", "LEVELS")
         .help(
             "Number of coarser levels, each of half the size, that guide the matching where \
-             texture is below the noise, such as on bare walls; 0 to 3, 0 is off.",
+             texture is below the noise, such as on bare walls; 0 to 3, 0 is off. `network` and `onnx:FILE` set \
+             `engine.prior_from`.",
         )
         .knob("Weak texture", "coarser levels")
         .offers(&["auto", "0", "1", "2", "3"]),
