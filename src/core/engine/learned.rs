@@ -95,12 +95,11 @@ impl Instructions {
 
     /// Returns those that go with the vectors of the CPU engine.
     fn of(simd: Simd) -> Self {
-        let best = Self::available()[0];
-        match simd {
+        match (simd, Self::available()[0]) {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => best,
+            (Simd::Avx512, best) => best,
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 if best != Self::Portable => Self::Avx2,
+            (Simd::Avx2, Self::Avx512 | Self::Avx2) => Self::Avx2,
             _ => Self::Portable,
         }
     }
