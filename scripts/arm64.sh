@@ -9,8 +9,8 @@ usage() {
 Usage: scripts/arm64.sh [--build | --emulate] [--stereod PROGRAM] [--data LEFT RIGHT]
 
 Installs what is missing to build for ARM64 (on Debian, as root), builds, and runs emulated: the tests of the
-vector operations and of the CPU engine, src/core/tests/engine_parity.rs, and the program on the demo scene, whose
-output must be that of this machine's own build. Takes most of an hour on two cores.
+vector operations, of the CPU engine and of the learned prior, src/core/tests/engine_parity.rs, and the program on
+the demo scene, whose output must be that of this machine's own build. Takes most of an hour on two cores.
 
   --build             only build target/aarch64-unknown-linux-gnu/release/stereod, as for the package
   --emulate           only let the kernel run programs for ARM64 by QEMU
@@ -265,8 +265,8 @@ if [[ -z $native ]]; then
     check "build for this machine" cargo build --release --locked
     native=$made/release/stereod
 fi
-check "vectors and CPU engine, unit tests" \
-    cross cargo test --release --locked --target $target --lib -- engine::cpu
+check "vectors, CPU engine and networks, unit tests" \
+    cross cargo test --release --locked --target $target --lib -- engine::cpu engine::learned
 check "every engine as the reference" \
     cross cargo test --release --locked --target $target --test engine_parity
 

@@ -11,6 +11,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod convolution;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -73,6 +75,11 @@ pub enum Instructions {
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// NEON with the dot products of `dotprod`.
+    #[cfg(target_arch = "aarch64")]
+    NeonDot,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     Portable,
 }
 
@@ -89,7 +96,12 @@ impl Instructions {
             let all = [(vnni, Self::Avx512), (avx2, Self::Avx2), (true, Self::Portable)];
             all.into_iter().filter(|(has, _)| *has).map(|(_, instructions)| instructions).collect()
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            let dot = std::arch::is_aarch64_feature_detected!("dotprod").then_some(Self::NeonDot);
+            dot.into_iter().chain([Self::Neon, Self::Portable]).collect()
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         vec![Self::Portable]
     }
 
@@ -100,6 +112,8 @@ impl Instructions {
             (Simd::Avx512, best) => best,
             #[cfg(target_arch = "x86_64")]
             (Simd::Avx2, Self::Avx512 | Self::Avx2) => Self::Avx2,
+            #[cfg(target_arch = "aarch64")]
+            (Simd::Neon, best) => best,
             _ => Self::Portable,
         }
     }
@@ -116,6 +130,10 @@ impl Instructions {
                 Self::Avx512 => avx512::row(row),
                 #[cfg(target_arch = "x86_64")]
                 Self::Avx2 => avx2::row(row),
+                #[cfg(target_arch = "aarch64")]
+                Self::NeonDot => neon::row_with_dot(row),
+                #[cfg(target_arch = "aarch64")]
+                Self::Neon => neon::row(row),
                 Self::Portable => portable::row(row),
             }
         }

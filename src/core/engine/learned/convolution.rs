@@ -233,6 +233,8 @@ impl Instructions {
             Self::Avx512 => BLOCKS_MAX,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => 1,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot | Self::Neon => 1,
             Self::Portable => BLOCKS_MAX,
         }
     }
@@ -243,6 +245,8 @@ impl Instructions {
             Self::Portable => (i % lanes, i / lanes),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Avx2 => (i / FOUR, i % FOUR),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot | Self::Neon => (i / FOUR, i % FOUR),
         }
     }
 }
