@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::chroma::{Chroma, ChromaPlane, ColourCoding};
+use crate::grid::Grid;
 use crate::obstacles::Obstacles;
 use crate::pool::{Pool, Pooled};
+use crate::pose::Odometry;
 
 /// An 8-bit intensity image, rows tightly packed, top row first.
 #[derive(Debug)]
@@ -434,6 +436,15 @@ pub struct StereoGeometry {
 }
 
 impl StereoGeometry {
+    /// Returns the geometry of unknown cameras with images of this size, where it matters little: a field of view of
+    /// 80 degrees, and baselines in place of metres.
+    #[doc(hidden)]
+    pub fn assumed((width, height): (usize, usize)) -> Self {
+        let [centre_x_px, centre_y_px] = [width, height].map(|side| (side as f64 - 1.0) / 2.0);
+        let focal_px = 0.6 * width as f64;
+        Self { focal_px, baseline_m: 1.0, centre_x_px, centre_y_px, right_centre_x_px: centre_x_px }
+    }
+
     /// Converts a disparity in pixels to depth, the distance from the cameras' plane in metres; `None`
     /// for points at infinity and beyond.
     pub fn depth_m(&self, disparity: f64) -> Option<f64> {
@@ -484,6 +495,10 @@ pub struct Matched {
     pub geometry: Option<StereoGeometry>,
     /// Obstacles in the disparity, if the settings ask for them.
     pub obstacles: Option<Obstacles>,
+    /// Where the rig is, if the parameters ask for it.
+    pub odometry: Option<Box<Odometry>>,
+    /// The ground plan of all that was seen so far, if there is a new one.
+    pub grid: Option<Arc<Grid>>,
     /// Start of matching.
     pub submitted: Instant,
     /// End of matching.
@@ -533,6 +548,8 @@ impl Matched {
             temporal: None,
             geometry: None,
             obstacles: None,
+            odometry: None,
+            grid: None,
             submitted: now,
             finished: now,
             stages: Vec::new(),

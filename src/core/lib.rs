@@ -14,6 +14,8 @@ pub mod floats;
 #[cfg_attr(doc, doc(hidden))]
 #[warn(missing_docs)]
 pub mod frame;
+#[doc(hidden)]
+pub mod grid;
 #[cfg_attr(doc, doc(hidden))]
 #[warn(missing_docs)]
 pub mod matcher;
@@ -28,6 +30,9 @@ pub mod obstacles;
 pub mod picture;
 #[doc(hidden)]
 pub mod pool;
+#[cfg_attr(doc, doc(hidden))]
+#[warn(missing_docs)]
+pub mod pose;
 #[doc(hidden)]
 pub mod reading;
 #[doc(hidden)]
@@ -48,3 +53,5 @@ pub use matching::{
     FillRule, Guide, Median, P2Mode, Params, ParamsError, Paths, Prior, Smoothing, Spatial,
     Speckle, Steady, Subpixel, Temporal, TemporalMode, Window,
 };
+pub use obstacles::Mount;
+pub use pose::{Lost, Odometry, Pose};

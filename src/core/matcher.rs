@@ -25,7 +25,7 @@ use self::recipe::Times;
 pub use self::rectifier::Rectifier;
 pub use self::stream::Stream;
 // For the crate of calibrations and the Python package. The crate `stereod` hands none of these on, so that nobody else reaches the inside of its types.
-pub use self::disparity::{disparity_of, matched};
+pub use self::disparity::{disparity_of, matched, of_no_stream};
 pub use self::error::{Result, file_error};
 pub use self::recipe::Recipe;
 pub use self::rectifier::{pairs, rectifier_of};
@@ -70,6 +70,7 @@ pub struct Matcher {
 /// # Errors
 /// As [`Matcher::new`].
 pub fn matcher_of(recipe: Recipe) -> Result<Matcher> {
+    recipe.check_odometry()?;
     // Pairs come one after the other.
     let (engine, images) = recipe.engine(1)?;
     Ok(Matcher { engine, images, recipe, times: Times::default(), mirrored: None })
@@ -112,7 +113,7 @@ impl Matcher {
         right: impl Into<ImageRef<'a>>,
     ) -> Result<Disparity> {
         self.restart()?;
-        self.compute_next(left, right, Duration::ZERO)
+        Ok(of_no_stream(self.compute_next(left, right, Duration::ZERO)?))
     }
 
     /// Computes the disparity as [`Matcher::compute`] does, into the caller's memory: of every pixel of the left image,
@@ -307,6 +308,34 @@ mod tests {
         // Areas only one view shows lie at the left edge of the left view and
         // the right edge of the right one.
         assert!(known(disparity.map(), 88) && known(&seen_from_the_right, 1));
+    }
+
+    #[test]
+    fn odometry_needs_cameras_and_confidence_and_a_stream() {
+        let odometry = Params { odometry: true, ..params() };
+        let refused = |params: &Params, pairs| {
+            matcher_of(Recipe::of(params, pairs, Device::Cpu(Some(1)))).err().unwrap().to_string()
+        };
+        let unknown = || PairSpec::rectified(SIZE.0, SIZE.1);
+        let error = refused(&odometry, unknown());
+        assert!(error.contains("`odometry`") && error.contains("calibration"), "{error}");
+        let geometry = Some(crate::StereoGeometry::assumed(SIZE));
+        let known = || PairSpec { geometry, ..unknown() };
+        let error = refused(&Params { confidence: None, ..odometry.clone() }, known());
+        assert!(error.contains("`confidence`"), "{error}");
+
+        let recipe = Recipe::of(&odometry, known(), Device::Cpu(Some(1)));
+        let mut matcher = matcher_of(recipe).unwrap();
+        let [left, right] = eyes();
+        let image = |pixels| ImageRef::new(pixels, SIZE.0, SIZE.1).unwrap();
+        let (left, right) = (image(&left), image(&right));
+        assert_eq!(matcher.compute(left, right).unwrap().odometry(), None);
+        for time in [1, 2] {
+            let next = matcher.compute_next(left, right, Duration::from_secs(time)).unwrap();
+            assert!(next.odometry().is_some());
+            // The second engine matches without cameras.
+            matcher.right_map(&next).unwrap();
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Disparity engines, and the choice of one.
 
-mod carrying;
 mod constants;
 pub mod cpu;
 pub mod cuda;
 pub mod difference;
 mod interface;
 mod learned;
+mod moving;
 #[cfg(feature = "onnx")]
 pub mod network;
 mod prior;
@@ -24,11 +24,11 @@ use anyhow::{Context, bail};
 
 use crate::matching::Params;
 use crate::matching::tiles::{NoTiles, Tiles};
-use carrying::CarryingEngine;
 use cpu::CpuOptions;
 pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec, Refusal};
+use moving::{Carrying, MovingEngine};
 use prior::{Predictor, PriorEngine};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -200,9 +200,12 @@ pub fn create(
             Box::new(PriorEngine::new(params, pairs, options, predictor, sgm)?)
         }
     };
-    let (Some(how), Some(_)) = (params.steady, params.confidence) else { return Ok(engine) };
-    let threads = options.cpu.threads;
-    Ok(Box::new(CarryingEngine::new(engine, how, params.range, pairs, threads)?))
+    if params.confidence.is_none() || (params.steady.is_none() && !params.odometry) {
+        return Ok(engine);
+    }
+    let carrying = |how| Carrying::new(how, params.range, pairs, options.cpu.threads);
+    let carrying = params.steady.map(carrying).transpose()?;
+    Ok(Box::new(MovingEngine::new(engine, pairs, params.odometry, carrying)))
 }
 
 /// Fails if no such engine can be made, as far as this is known without making it. `choice`: that of an engine that

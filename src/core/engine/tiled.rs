@@ -12,8 +12,8 @@ use super::cpu::{CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, TEXTURE, WholeMap}
 use super::interface::{Engine, PairSpec, TileEngine, check_dimensions, check_size, prior_of};
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
 use crate::matching::confidence::of_known;
+use crate::matching::continuity::Continuity;
 use crate::matching::filter::Filter;
-use crate::matching::history::Continuity;
 use crate::matching::levels::prior_map_size;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, of_tile};
@@ -242,7 +242,12 @@ impl Engine for TiledEngine {
 
     fn take_history(&mut self) -> anyhow::Result<History> {
         let continuity = std::mem::take(&mut self.continuity);
-        Ok(History { continuity, size: self.layout.size, states: self.whole.take_states() })
+        Ok(History {
+            continuity,
+            size: self.layout.size,
+            states: self.whole.take_states(),
+            odometer: None,
+        })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ use crate::matching::filter::{evidence, steady};
 use crate::picture::cloud::{self, CloudOptions};
 use crate::picture::numbers::{Numbers, Quantity};
 use crate::picture::png::DisparityPng;
+use crate::pose::Odometry;
 
 const _: () = assert!(evidence::CONFIDENCE == steady::HELD, "both mean `Status::Supported`");
 
@@ -28,6 +29,14 @@ pub struct Disparity {
 /// Wraps the result of an engine that was made with these parameters.
 pub fn disparity_of(matched: Matched, params: Arc<Params>) -> Disparity {
     Disparity { matched: Arc::new(matched), params }
+}
+
+/// Returns the result of a pair that belongs to no stream: where the rig is since another pair has no meaning.
+pub fn of_no_stream(mut disparity: Disparity) -> Disparity {
+    if let Some(matched) = Arc::get_mut(&mut disparity.matched) {
+        matched.odometry = None;
+    }
+    disparity
 }
 
 /// Returns the result of the engine.
@@ -100,6 +109,12 @@ impl Disparity {
     /// Returns the cameras for depth; `None` for rectified pairs.
     pub fn geometry(&self) -> Option<StereoGeometry> {
         self.matched.geometry
+    }
+
+    /// Returns where the rig is since the first pair of its stream, if [`Params::odometry`] asks for it; `None` for
+    /// pairs that belong to no stream.
+    pub fn odometry(&self) -> Option<&Odometry> {
+        self.matched.odometry.as_deref()
     }
 
     /// Returns the point of pixel (x, y) in metres from the left camera; `None` if disparity or

@@ -64,6 +64,16 @@ impl Recipe {
         Self { params: Arc::new(params.clone()), pairs, choice, options }
     }
 
+    /// Fails if odometry is asked for without the cameras or the confidence that it needs.
+    pub(super) fn check_odometry(&self) -> Result<()> {
+        let lacks = match (self.params.odometry, &self.pairs.geometry, self.params.confidence) {
+            (true, None, _) => "needs known cameras; make the matcher with a calibration",
+            (true, _, None) => "chooses its points by their confidence; set `confidence` as well",
+            _ => return Ok(()),
+        };
+        Err(Error::parameter(format!("`odometry` {lacks}")))
+    }
+
     /// Makes an engine that holds up to `in_flight` pairs on a GPU, and a pool of images for it.
     pub(super) fn engine(&self, in_flight: usize) -> Result<(Box<dyn Engine>, Pool<u8>)> {
         let Self { params, pairs, choice, options } = self;

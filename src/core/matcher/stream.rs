@@ -45,6 +45,7 @@ const IN_FLIGHT: usize = 3;
 /// # Errors
 /// As [`Stream::new`].
 pub fn stream_of(recipe: Recipe) -> Result<Stream> {
+    recipe.check_odometry()?;
     let (engine, images) = recipe.engine(IN_FLIGHT)?;
     Ok(Stream { engine, images, recipe, times: Times::default(), in_flight: 0 })
 }

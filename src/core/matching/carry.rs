@@ -1,4 +1,5 @@
-//! Steady maps while the rig moves: the last shown map is carried along the rig's [`motion`] to the next image. Where
+//! Steady maps while the rig moves: the last shown map is carried along the rig's motion to the next image: that of its
+//! [`odometry`](super::odometry), or a guess ([`motion`]) where that is not sure. Where
 //! both images agree, it fills unknown pixels and resists other disparities, as in
 //! [`steady`](super::filter::steady), which holds the maps of a rig that stands still.
 //!
@@ -8,17 +9,21 @@ use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
-use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, StereoGeometry};
+use crate::matching::continuity::Continuity;
 use crate::matching::filter::steady::{HELD, SURE, Steady};
-use crate::matching::history::Continuity;
 use crate::matching::motion::{self, Frame, Levels, Motion};
 use crate::matching::scene::Thumbnail;
+use crate::pose::Pose;
 
-/// Smallest confidence of pixels that show the motion and that fill unknown ones: 63 %.
+/// Smallest confidence of pixels that show a motion and that fill unknown ones: 63 %.
 const CARRIED_MIN: u8 = 160;
 
 /// Smallest median shift in pixels: below it, the rig rests.
 const SHIFT_MIN: f32 = 1.0;
+
+/// Distance in pixels between those whose shifts are looked at.
+const SHIFT_STEP: usize = 8;
 
 /// Largest difference between equal disparities, in units of the map: 1 px.
 const GUARD: f32 = SUBPIXEL as f32;
@@ -62,7 +67,72 @@ struct Last {
     image: Vec<u8>,
     levels: Levels,
     shown: Vec<Memory>,
-    motion: Option<Motion>,
+    guess: Option<Motion>,
+}
+
+/// Moves pixels and their disparities as a rigid motion moves the points that they show.
+#[derive(Clone, Copy, Debug)]
+pub struct Warp {
+    /// Homography of points at infinity.
+    far: [[f32; 3]; 3],
+    /// Further motion per pixel of disparity.
+    near: [f32; 3],
+    /// Disparity of points at infinity in pixels.
+    infinity: f32,
+}
+
+impl Warp {
+    /// The motion takes points of the camera before into the camera after.
+    pub fn new(motion: &Pose, geometry: &StereoGeometry) -> Self {
+        let StereoGeometry { focal_px: focal, baseline_m: baseline, .. } = *geometry;
+        let (x, y) = (geometry.centre_x_px, geometry.centre_y_px);
+        let seen = |[right, down, ahead]: [f64; 3]| {
+            [right * focal + x * ahead, down * focal + y * ahead, ahead].map(|part| part as f32)
+        };
+        let column = |axis: usize| motion.rotation.map(|row| row[axis]);
+        let [right, down, ahead] = [column(0), column(1), column(2)];
+        let corner = [0, 1, 2].map(|i| ahead[i] - right[i] * x / focal - down[i] * y / focal);
+        let columns =
+            [right.map(|part| part / focal), down.map(|part| part / focal), corner].map(seen);
+        Self {
+            far: [0, 1, 2].map(|row| columns.map(|column| column[row])),
+            near: seen(motion.position_m.map(|metres| metres / (focal * baseline))),
+            infinity: (x - geometry.right_centre_x_px) as f32,
+        }
+    }
+
+    /// As [`Warp::new`], by a guess between images of this size.
+    fn of_guess(guess: &Motion, size: (usize, usize)) -> Self {
+        // Places times depth are linear in pixel and disparity.
+        let frame = Frame::of(size);
+        let seen = |pixel: [f32; 3]| {
+            let point = frame.point(pixel);
+            let depth = guess.depth(point);
+            let [x, y, _] = frame.pixel(guess.of(point));
+            [x * depth, y * depth, depth]
+        };
+        let origin = seen([0.0; 3]);
+        let slope = |pixel: [f32; 3]| {
+            let there = seen(pixel);
+            [0, 1, 2].map(|row| there[row] - origin[row])
+        };
+        let (x, y) = (slope([1.0, 0.0, 0.0]), slope([0.0, 1.0, 0.0]));
+        let far = [0, 1, 2].map(|row| [x[row], y[row], origin[row]]);
+        Self { far, near: slope([0.0, 0.0, 1.0]), infinity: 0.0 }
+    }
+
+    /// Returns the place and the disparity of a pixel after the motion; none that is a number if it is behind the camera.
+    #[inline(always)]
+    fn of(&self, [x, y, disparity]: [f32; 3]) -> [f32; 3] {
+        let parallax = disparity - self.infinity;
+        let row = |i: usize| {
+            let [by_x, by_y, constant] = self.far[i];
+            by_x * x + by_y * y + constant + self.near[i] * parallax
+        };
+        let depth = row(2);
+        let depth = if depth > 0.0 { depth } else { f32::NAN };
+        [row(0) / depth, row(1) / depth, parallax / depth + self.infinity]
+    }
 }
 
 /// The shown map at the places of the new image.
@@ -104,25 +174,29 @@ impl Carrier {
         self.last = None;
     }
 
-    /// Steadies the stream's next map, of this left image. Pixels with a confidence of 0 are unknown, even if a
-    /// filter has filled them.
+    /// Steadies the stream's next map, of this left image, to which `motion` leads from the one before. Pixels with a
+    /// confidence of 0 are unknown, even if a filter has filled them.
     pub fn next(
         &mut self,
         left: &Image,
         map: &mut DisparityMap,
         confidence: &mut Image,
         timestamp: Duration,
+        motion: Option<&Warp>,
     ) {
-        let levels = Levels::of(left);
         let goes_on = self.continuity.goes_on(timestamp, Thumbnail::of(left));
         let last = self.last.take().filter(|_| goes_on);
-        let found = last.as_ref().and_then(|last| self.motion_to(last, &levels));
-        let carries = found.is_some_and(|(_, shift)| shift >= SHIFT_MIN);
-        if let (true, Some(last), Some((motion, _))) = (carries, &last, found) {
-            self.carry(last, left, &motion);
-            self.decide(last, left, map, confidence);
-        } else {
-            self.begin(map, confidence);
+        let levels = Levels::of(left);
+        let unsure = last.as_ref().filter(|_| motion.is_none());
+        let guess = unsure.and_then(|last| self.guess(last, &levels));
+        let motion = motion.copied().or(guess.map(|guess| Warp::of_guess(&guess, self.size)));
+        let moves = |(last, motion)| self.shift(last, motion) >= SHIFT_MIN;
+        match last.as_ref().zip(motion.as_ref()).filter(|&pair| moves(pair)) {
+            Some((last, motion)) => {
+                self.carry(last, left, motion);
+                self.decide(last, left, map, confidence);
+            }
+            None => self.begin(map, confidence),
         }
         let (mut image, shown) = match last {
             Some(last) => (last.image, last.shown),
@@ -131,17 +205,36 @@ impl Carrier {
         image.clear();
         image.extend_from_slice(left.pixels());
         let shown = std::mem::replace(&mut self.now, shown);
-        let motion = found.map(|(motion, _)| motion);
-        self.last = Some(Last { image, levels, shown, motion });
+        self.last = Some(Last { image, levels, shown, guess });
     }
 
-    fn motion_to(&self, last: &Last, levels: &Levels) -> Option<(Motion, f32)> {
+    fn guess(&self, last: &Last, levels: &Levels) -> Option<Motion> {
         let sure = |x: usize, y: usize| {
             let memory = &last.shown[y * self.size.0 + x];
             let disparity = memory.disparity.filter(|_| memory.confidence >= CARRIED_MIN)?;
             Some(disparity / SUBPIXEL as f32)
         };
-        motion::estimate([&last.levels, levels], self.size, sure, last.motion)
+        motion::estimate([&last.levels, levels], self.size, sure, last.guess)
+    }
+
+    /// The median shift of the shown pixels in pixels.
+    fn shift(&self, last: &Last, motion: &Warp) -> f32 {
+        let (width, height) = self.size;
+        let mut shifts = Vec::new();
+        for y in (0..height).step_by(SHIFT_STEP) {
+            for x in (0..width).step_by(SHIFT_STEP) {
+                let Some(disparity) = last.shown[y * width + x].disparity else { continue };
+                let [from_x, from_y] = [x as f32, y as f32];
+                let [to_x, to_y, _] = motion.of([from_x, from_y, disparity / SUBPIXEL as f32]);
+                shifts.push(((to_x - from_x).powi(2) + (to_y - from_y).powi(2)).sqrt());
+            }
+        }
+        let middle = shifts.len() / 2;
+        if shifts.is_empty() {
+            0.0
+        } else {
+            *shifts.select_nth_unstable_by(middle, f32::total_cmp).1
+        }
     }
 
     /// Remembers a map as it is.
@@ -153,8 +246,8 @@ impl Carrier {
     }
 
     /// Moves the shown map to the new image. The nearest surface covers the others.
-    fn carry(&mut self, last: &Last, left: &Image, motion: &Motion) {
-        let ((width, height), frame) = (self.size, Frame::of(self.size));
+    fn carry(&mut self, last: &Last, left: &Image, motion: &Warp) {
+        let (width, height) = self.size;
         let reaches = in_bands(self.threads, height, self.moved.chunks_mut(width), |y, moved| {
             let mut reach = (f32::INFINITY, f32::NEG_INFINITY);
             for (x, (to, memory)) in moved.iter_mut().zip(&last.shown[y * width..]).enumerate() {
@@ -163,7 +256,7 @@ impl Carrier {
                     continue;
                 };
                 let pixel = [x as f32, y as f32, disparity / SUBPIXEL as f32];
-                let [to_x, to_y, moved] = frame.pixel(motion.of(frame.point(pixel)));
+                let [to_x, to_y, moved] = motion.of(pixel);
                 *to = [to_x, to_y, moved * SUBPIXEL as f32];
                 reach = (reach.0.min(to_y), reach.1.max(to_y));
             }
@@ -423,6 +516,51 @@ mod tests {
         })
     }
 
+    /// Moves the wall to the right by `shift`.
+    fn motion(shift: f32) -> Warp {
+        let geometry = StereoGeometry::assumed(SIZE);
+        let position_m = [f64::from(shift) / 12.0, 0.0, 0.0];
+        Warp::new(&Pose { position_m, ..Pose::IDENTITY }, &geometry)
+    }
+
+    #[test]
+    fn pixels_move_as_their_points_do() {
+        let mut geometry = StereoGeometry::assumed(SIZE);
+        geometry.right_centre_x_px -= 3.0;
+        let (sin, cos) = 0.1f64.sin_cos();
+        let rotation = [[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]];
+        let motion = Pose { rotation, position_m: [0.3, -0.2, 1.5] };
+        let point = [2.0, -1.0, 9.0];
+        let pixel = |[x, y, z]: [f64; 3]| {
+            let along = geometry.focal_px / z;
+            [
+                x * along + geometry.centre_x_px,
+                y * along + geometry.centre_y_px,
+                geometry.disparity_px(z),
+            ]
+        };
+        let moved = Warp::new(&motion, &geometry).of(pixel(point).map(|value| value as f32));
+        for (is, expected) in moved.into_iter().zip(pixel(motion.apply(point))) {
+            assert!((f64::from(is) - expected).abs() < 1e-3, "{is} instead of {expected}");
+        }
+        let behind = Pose { position_m: [0.0, 0.0, -10.0], ..Pose::IDENTITY };
+        assert!(
+            Warp::new(&behind, &geometry).of(pixel(point).map(|value| value as f32))[0].is_nan()
+        );
+    }
+
+    #[test]
+    fn a_guess_moves_pixels_as_its_points() {
+        let guess = Motion([0.02, -0.01, 0.015, 0.3, -0.1, 0.8]);
+        let (warp, frame) = (Warp::of_guess(&guess, SIZE), Frame::of(SIZE));
+        for pixel in [[0.0, 0.0, 3.0], [250.0, 10.0, 20.0], [100.0, 190.0, 0.0]] {
+            let expected = frame.pixel(guess.of(frame.point(pixel)));
+            for (is, expected) in warp.of(pixel).into_iter().zip(expected) {
+                assert!((is - expected).abs() < 0.01, "{is} instead of {expected}");
+            }
+        }
+    }
+
     fn map(value: impl Fn(usize, usize) -> i16) -> DisparityMap {
         let values = (0..SIZE.0 * SIZE.1).map(|i| value(i % SIZE.0, i / SIZE.0)).collect();
         DisparityMap::of_values(SIZE.0, RANGE, values)
@@ -439,11 +577,11 @@ mod tests {
             Image::from_fn(SIZE.0, SIZE.1, move |x, y| if is_hole(x, y) { inside } else { 220 })
         };
         let mut first = map(|_, _| 192);
-        carrier.next(&view(0.0), &mut first, &mut confidence(220), Duration::ZERO);
+        carrier.next(&view(0.0), &mut first, &mut confidence(220), Duration::ZERO, None);
         let mut second = map(|x, y| if is_hole(x, y) { other } else { 192 });
         let mut confidence = confidence(sure);
         let time = Duration::from_millis(40);
-        carrier.next(&view(shift), &mut second, &mut confidence, time);
+        carrier.next(&view(shift), &mut second, &mut confidence, time, Some(&motion(shift)));
         (second, confidence)
     }
 
@@ -480,7 +618,7 @@ mod tests {
     fn an_image_that_changes_carries_nothing() {
         let mut carrier = Carrier::new(Steady { strength: 8 }, RANGE, SIZE, 2);
         let sure = || Image::from_fn(SIZE.0, SIZE.1, |_, _| 220);
-        carrier.next(&view(0.0), &mut map(|_, _| 192), &mut sure(), Duration::ZERO);
+        carrier.next(&view(0.0), &mut map(|_, _| 192), &mut sure(), Duration::ZERO, None);
         // Something else moves into the hole.
         let view = view(6.0);
         let changed = |x: usize, y: usize| if is_hole(x, y) { 250 } else { view.row(y)[x] };
@@ -488,7 +626,8 @@ mod tests {
         let mut second = map(|x, y| if is_hole(x, y) { INVALID } else { 192 });
         let seen = |x, y| if is_hole(x, y) { 0 } else { 220 };
         let mut confidence = Image::from_fn(SIZE.0, SIZE.1, seen);
-        carrier.next(&changed, &mut second, &mut confidence, Duration::from_millis(40));
+        let time = Duration::from_millis(40);
+        carrier.next(&changed, &mut second, &mut confidence, time, Some(&motion(6.0)));
         assert_eq!(in_hole(&(second, confidence)), (INVALID, 0));
     }
 

@@ -64,6 +64,8 @@ pub struct Params {
     /// Smallest confidence of a valid pixel (1 to 255); `Some(0)`: confidence is computed, but no
     /// pixel is removed; `None`: it is not computed.
     pub confidence: Option<u8>,
+    /// Whether the motion of the rig is followed from pair to pair, which needs the confidence.
+    pub odometry: bool,
     /// Smallest grey level of white; saturated pixels are no evidence.
     pub white: u8,
     /// Interpolation of the disparity to 1/16 px.
@@ -168,6 +170,7 @@ builder! {
     with_p2_guide p2_guide: Guide;
     with_uniqueness uniqueness: u8;
     with_confidence confidence: Option<u8>;
+    with_odometry odometry: bool;
     with_white white: u8;
     with_subpixel subpixel: Subpixel;
     with_left_right left_right: Option<u16>;
@@ -230,6 +233,7 @@ impl Params {
             p2_guide: Guide::Smoothed,
             uniqueness: 8,
             confidence: None,
+            odometry: false,
             white: WHITE,
             subpixel: Subpixel::Corrected,
             left_right: Some(1),
@@ -267,6 +271,7 @@ impl Params {
             p2_guide: Guide::Picture,
             uniqueness: 0,
             confidence: None,
+            odometry: false,
             white: WHITE,
             subpixel: Subpixel::Off,
             left_right: None,
@@ -298,7 +303,7 @@ impl Params {
 
     /// Returns the parameters for a single pair, without filters in time.
     pub fn of_still(&self) -> Params {
-        Params { smoothing: None, steady: None, temporal: None, ..self.clone() }
+        Params { smoothing: None, steady: None, temporal: None, odometry: false, ..self.clone() }
     }
 
     /// Reports whether static parts are denoised before matching.
@@ -358,6 +363,7 @@ impl Params {
             spatial: Some(Spatial { reach: 8 }),
             smoothing: None,
             steady: None,
+            odometry: false,
             temporal: None,
             fill: None,
             ..self.clone()

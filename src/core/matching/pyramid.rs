@@ -13,26 +13,38 @@ pub fn half_size((width, height): (usize, usize)) -> Option<(usize, usize)> {
 /// Half-size image without valid mask: rounded means of 2 x 2; an odd last column or row is repeated.
 pub fn half(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
-    Image::from_fn(width.div_ceil(2), height.div_ceil(2), |x, y| {
-        let columns = [2 * x, (2 * x + 1).min(width - 1)];
-        let rows = [2 * y, (2 * y + 1).min(height - 1)].map(|row| image.row(row));
-        let sum: u32 = rows.iter().flat_map(|row| columns.map(|x| u32::from(row[x]))).sum();
+    let mean = |a: [u8; 2], b: [u8; 2]| {
+        let sum: u16 = [a[0], a[1], b[0], b[1]].map(u16::from).iter().sum();
         ((sum + 2) / 4) as u8
-    })
+    };
+    let mut pixels = Vec::with_capacity(width.div_ceil(2) * height.div_ceil(2));
+    for y in (0..height).step_by(2) {
+        let (above, below) = (image.row(y), image.row((y + 1).min(height - 1)));
+        let pairs = above.as_chunks::<2>().0.iter().zip(below.as_chunks::<2>().0);
+        pixels.extend(pairs.map(|(&a, &b)| mean(a, b)));
+        if !width.is_multiple_of(2) {
+            pixels.push(mean([above[width - 1]; 2], [below[width - 1]; 2]));
+        }
+    }
+    Image::from_vec(width.div_ceil(2), height.div_ceil(2), pixels)
 }
 
 /// Smooths by 1 2 1 along rows and columns, rounded (halves upwards), with clamped coordinates.
 pub fn smooth(image: &Image) -> Image {
     let (width, height) = (image.width(), image.height());
-    Image::from_fn(width, height, |x, y| {
-        let mut sum = 8;
-        for (down, weight) in [(-1i64, 1u32), (0, 2), (1, 1)] {
-            let row = image.row(clamped(y as i64 + down, height));
-            let at = |across: i64| u32::from(row[clamped(x as i64 + across, width)]);
-            sum += weight * (at(-1) + 2 * at(0) + at(1));
+    let mut pixels = Vec::with_capacity(width * height);
+    let mut sums = vec![0u16; width + 2];
+    for y in 0..height {
+        let rows = [-1i64, 0, 1].map(|down| image.row(clamped(y as i64 + down, height)));
+        let columns = rows[0].iter().zip(rows[1]).zip(rows[2]);
+        for (sum, ((&above, &middle), &below)) in sums[1..].iter_mut().zip(columns) {
+            *sum = u16::from(above) + 2 * u16::from(middle) + u16::from(below);
         }
-        (sum >> 4) as u8
-    })
+        (sums[0], sums[width + 1]) = (sums[1], sums[width]);
+        let three = sums.windows(3);
+        pixels.extend(three.map(|three| ((three[0] + 2 * three[1] + three[2] + 8) >> 4) as u8));
+    }
+    Image::from_vec(width, height, pixels)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::files;
 use crate::floats::floats;
 use crate::frame::{DisparityMap, Image, StereoGeometry};
 use crate::matching::confidence::{DEVIATION_LIMITS, deviation_px};
+use crate::pose::{Odometry, Pose};
 
 /// Property of points with a known confidence: standard deviation of z in metres, provided that the disparity
 /// is right within 1 px; NaN if unknown.
@@ -63,6 +64,14 @@ pub enum Axes {
 }
 
 impl Axes {
+    /// Returns a pose between frames with the axes of OpenCV as one between frames with these axes.
+    fn of_pose(self, pose: Pose) -> Pose {
+        match self {
+            Axes::Opencv => pose,
+            Axes::YUp => pose.with_axes([1.0, -1.0, -1.0]),
+        }
+    }
+
     pub fn words(self) -> &'static str {
         match self {
             Axes::Opencv => "x right, y down, z forward",
@@ -71,7 +80,7 @@ impl Axes {
     }
 }
 
-/// Choice of the points of a cloud, and its axes.
+/// Choice of the points of a cloud, its axes, and the pose in its header.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CloudOptions {
     pub axes: Axes,
@@ -83,13 +92,58 @@ pub struct CloudOptions {
     pub outliers: Option<f64>,
     /// Side in metres of the cubes for averaging points, if enabled.
     pub voxel_m: Option<f64>,
+    /// Place of the left camera for the header; `None` without odometry.
+    pub place: Option<Place>,
+}
+
+/// Place of the left camera in its own frame at the first pair of the stream; points stay in the camera's own axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// With the axes of OpenCV.
+    Known(Pose),
+    /// The rig is lost.
+    Lost,
+}
+
+impl From<&Odometry> for Place {
+    fn from(odometry: &Odometry) -> Self {
+        match odometry.lost {
+            None => Self::Known(odometry.pose),
+            Some(_) => Self::Lost,
+        }
+    }
 }
 
 impl CloudOptions {
+    /// Returns the line of the header about the camera's place, which `mark` begins, and the pose: position and
+    /// quaternion w, x, y, z.
+    fn header(&self, mark: &str) -> (String, [f64; 7]) {
+        let unknown = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+        let pose = match self.place {
+            None => return (String::new(), unknown),
+            Some(Place::Lost) => {
+                return (format!("{mark} camera: lost, its pose is not known\n"), unknown);
+            }
+            Some(Place::Known(pose)) => self.axes.of_pose(pose),
+        };
+        let ([right, down, ahead], [x, y, z, w]) = (pose.position_m, pose.quaternion());
+        let numbers = [right, down, ahead, w, x, y, z];
+        let words = format!(
+            "{mark} camera in its frame at the first pair, x y z qw qx qy qz: {}\n",
+            spaced(&numbers)
+        );
+        (words, numbers)
+    }
+
     fn takes(&self, depth_m: f64) -> bool {
         self.near_m.is_none_or(|near| depth_m >= near)
             && self.far_m.is_none_or(|far| depth_m <= far)
     }
+}
+
+/// Returns numbers in a row. Zero has no sign.
+fn spaced(numbers: &[f64]) -> String {
+    numbers.iter().map(|number| (number + 0.0).to_string()).collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,7 +179,7 @@ pub fn write_cloud(
 /// gives for pixel (x, y), after the filters of the options. Also returns the number of points.
 ///
 /// PLY (Turk, "The PLY Polygon File Format") and PCD files are binary, and have the standard deviation of z if the
-/// confidence is known.
+/// confidence is known. The place of the camera is a comment of PLY files and the viewpoint of PCD files.
 pub fn encode_cloud(
     format: CloudFormat,
     map: &DisparityMap,
@@ -135,10 +189,10 @@ pub fn encode_cloud(
     colour: impl Fn(usize, usize) -> [u8; 3],
 ) -> Result<(Vec<u8>, usize)> {
     let points = points(map, confidence, geometry, options, colour);
-    let (has_deviation, axes) = (confidence.is_some(), options.axes.words());
+    let has_deviation = confidence.is_some();
     let file = match format {
-        CloudFormat::Ply => ply(&points, has_deviation, axes),
-        CloudFormat::Pcd => pcd(&points, has_deviation, axes),
+        CloudFormat::Ply => ply(&points, has_deviation, &options),
+        CloudFormat::Pcd => pcd(&points, has_deviation, &options),
         CloudFormat::Las => las::encode(&points),
     };
     Ok((file, points.len()))
@@ -187,8 +241,8 @@ fn points(
     }
 }
 
-fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
-    let count = points.len();
+fn ply(points: &[Point], has_deviation: bool, options: &CloudOptions) -> Vec<u8> {
+    let (count, axes, (place, _)) = (points.len(), options.axes.words(), options.header("comment"));
     let (limits, deviation) = match has_deviation {
         true => (
             format!("comment {DEVIATION}: {DEVIATION_LIMITS}\n"),
@@ -197,7 +251,7 @@ fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         false => Default::default(),
     };
     let header = format!(
-        "{PLY}: metres from the left camera, {axes}\n{limits}\
+        "{PLY}: metres from the left camera, {axes}\n{place}{limits}\
          element vertex {count}\nproperty float x\nproperty float y\nproperty float z\n\
          property uchar red\nproperty uchar green\nproperty uchar blue\n{deviation}end_header\n"
     );
@@ -206,8 +260,10 @@ fn ply(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
 
 /// Encodes points as <https://pointclouds.org/documentation/tutorials/pcd_file_format.html> has them: the colour is
 /// 0x00RRGGBB, stored as if it were a float.
-fn pcd(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
-    let count = points.len();
+fn pcd(points: &[Point], has_deviation: bool, options: &CloudOptions) -> Vec<u8> {
+    let (count, axes) = (points.len(), options.axes.words());
+    let (place, viewpoint) = options.header("#");
+    let viewpoint = spaced(&viewpoint);
     let fields = if has_deviation { 5 } else { 4 };
     let line = |name: &str, words: [&str; 5]| format!("{name} {}\n", words[..fields].join(" "));
     let [names, sizes, types, counts] = [
@@ -221,8 +277,8 @@ fn pcd(points: &[Point], has_deviation: bool, axes: &str) -> Vec<u8> {
         false => String::new(),
     };
     let header = format!(
-        "{PCD}: metres from the left camera, {axes}\n{limits}VERSION 0.7\n{names}{sizes}{types}{counts}\
-         WIDTH {count}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS {count}\nDATA binary\n"
+        "{PCD}: metres from the left camera, {axes}\n{place}{limits}VERSION 0.7\n{names}{sizes}{types}{counts}\
+         WIDTH {count}\nHEIGHT 1\nVIEWPOINT {viewpoint}\nPOINTS {count}\nDATA binary\n"
     );
     with_points(header, points, has_deviation, |[red, green, blue]| [blue, green, red, 0])
 }
@@ -336,6 +392,40 @@ mod tests {
         assert_eq!(encoded(CloudFormat::Ply, None, voxel).1, 2, "x is on both sides of 0");
         let voxel = CloudOptions { outliers: Some(2.0), voxel_m: None, ..voxel };
         assert_eq!(encoded(CloudFormat::Ply, None, voxel).1, 2);
+    }
+
+    #[test]
+    fn headers_have_the_place_of_the_camera() {
+        // The camera has turned to its right by 90 degrees, about y, which points down.
+        let rotation = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]];
+        let pose = Pose { rotation, position_m: [1.0, -0.25, 3.0] };
+        let of = |place, axes| CloudOptions { place, axes, ..CloudOptions::default() };
+        let header = |file: Vec<u8>| String::from_utf8(file).unwrap();
+        let half = 0.5_f64.sqrt();
+        let known = Some(Place::Known(pose));
+        let viewpoint = |options: &CloudOptions| {
+            let file = header(pcd(&[], false, options));
+            let line = file.lines().find_map(|line| line.strip_prefix("VIEWPOINT ")).unwrap();
+            let numbers = line.split(' ').map(|number| number.parse::<f64>().unwrap());
+            (numbers.collect::<Vec<_>>(), file.contains("# camera: lost"))
+        };
+        let is = |(numbers, lost): (Vec<f64>, bool), expected: [f64; 7]| {
+            !lost && numbers.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12)
+        };
+        let opencv = of(known, Axes::Opencv);
+        assert!(is(viewpoint(&opencv), [1.0, -0.25, 3.0, half, 0.0, half, 0.0]));
+        // A turn to the right about an axis that points up.
+        let y_up = of(known, Axes::YUp);
+        assert!(is(viewpoint(&y_up), [1.0, 0.25, -3.0, half, 0.0, -half, 0.0]));
+        let none = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0];
+        assert!(is(viewpoint(&of(None, Axes::Opencv)), none));
+        assert_eq!(viewpoint(&of(Some(Place::Lost), Axes::YUp)), (none.to_vec(), true));
+
+        let file = header(ply(&[], false, &opencv));
+        let line =
+            "\ncomment camera in its frame at the first pair, x y z qw qx qy qz: 1 -0.25 3 0.7071";
+        assert!(file.contains(line), "{file}");
+        assert!(!header(ply(&[], false, &of(None, Axes::Opencv))).contains("comment camera"));
     }
 
     #[test]

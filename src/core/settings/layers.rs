@@ -451,7 +451,8 @@ impl<S: Schema> Layers<S> {
             };
             Error(vec![format!("{error}{origin}")])
         })?;
-        if self.shows_confidence || settings.shows_confidence() {
+        params.odometry |= settings.shows_odometry();
+        if self.shows_confidence || settings.shows_confidence() || params.odometry {
             params.confidence.get_or_insert(0);
         }
         params.white = self.white;

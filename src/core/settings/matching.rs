@@ -169,6 +169,7 @@ pub struct Matching {
     pub smoothing: Option<f64>,
     pub smoothing_guard: f64,
     pub steady: Option<u8>,
+    pub odometry: bool,
     pub temporal: TemporalKind,
     pub history: u8,
     pub degree: u8,
@@ -253,9 +254,10 @@ impl Matching {
             uniqueness: self.uniqueness,
             subpixel: self.subpixel,
             left_right: self.left_right,
-            // Steady maps weigh disparities by confidence.
-            confidence: (self.min_confidence > 0 || self.steady.is_some())
+            // Steady maps weigh disparities by confidence, and odometry chooses its points by it.
+            confidence: (self.min_confidence > 0 || self.steady.is_some() || self.odometry)
                 .then(|| of_percent(self.min_confidence)),
+            odometry: self.odometry,
             white: WHITE,
             median: match self.median {
                 3 => Median::Three,

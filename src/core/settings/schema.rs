@@ -40,6 +40,11 @@ pub trait Schema: Clone + DeserializeOwned + 'static {
         false
     }
 
+    /// Reports whether somebody wants to know where the rig is.
+    fn shows_odometry(&self) -> bool {
+        false
+    }
+
     /// Returns a message of the matcher in the words of these settings.
     fn worded(message: String) -> String {
         message

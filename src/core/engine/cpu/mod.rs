@@ -104,7 +104,7 @@ use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_size, check_thresholds, prior_of,
 };
 use crate::frame::{DisparityMap, Image, Matched, StageTime, StereoGeometry, StereoPair, add_time};
-use crate::matching::history::Continuity;
+use crate::matching::continuity::Continuity;
 use crate::matching::levels::{levels, prior_map_size};
 use crate::matching::mutual_information::NAME;
 use crate::matching::scene::Thumbnail;
@@ -385,7 +385,7 @@ impl Engine for CpuEngine {
         states.extend(state.map(|state| (NAME, state)));
         let state = self.temporal.as_mut().and_then(TemporalStage::take_state);
         states.extend(state.map(|state| (temporal::NAME, state)));
-        Ok(History { continuity, size: self.size, states })
+        Ok(History { continuity, size: self.size, states, odometer: None })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {

@@ -64,7 +64,7 @@ use crate::engine::interface::{
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
 };
-use crate::matching::history::Continuity;
+use crate::matching::continuity::Continuity;
 use crate::matching::levels::{levels, prior_map_size};
 use crate::matching::scene::Thumbnail;
 use crate::matching::temporal::layout::{HEADER, Header};
@@ -449,7 +449,12 @@ impl Engine for CudaEngine {
             }
         }
         self.known.clear();
-        Ok(History { continuity: std::mem::take(&mut self.continuity), size: self.size, states })
+        Ok(History {
+            continuity: std::mem::take(&mut self.continuity),
+            size: self.size,
+            states,
+            odometer: None,
+        })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {

@@ -40,7 +40,7 @@ use crate::frame::{
     TemporalReport, Whitened, add_time,
 };
 use crate::matching::confidence::of_known;
-use crate::matching::history::Continuity;
+use crate::matching::continuity::Continuity;
 use crate::matching::levels::prior_map_size;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, Tiles};
@@ -484,7 +484,12 @@ impl Engine for WebGpuEngine {
 
     fn take_history(&mut self) -> anyhow::Result<History> {
         let continuity = std::mem::take(&mut self.continuity);
-        Ok(History { continuity, size: self.size, states: self.whole.take_states() })
+        Ok(History {
+            continuity,
+            size: self.size,
+            states: self.whole.take_states(),
+            odometer: None,
+        })
     }
 
     fn resume(&mut self, history: History) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@
 //! [`INVALID`]: crate::frame::INVALID
 //!
 //! A filter may keep a [`State`] from map to map of a stream. The state is reset when the stream restarts
-//! ([`Continuity`](crate::matching::history::Continuity)), and is handed over if another engine takes over
+//! ([`Continuity`](crate::matching::continuity::Continuity)), and is handed over if another engine takes over
 //! the stream.
 
 pub mod evidence;

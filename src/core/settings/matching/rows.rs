@@ -13,8 +13,8 @@ use crate::matching::prior::{LEVELS_MAX, STRENGTH_MAX};
 use crate::matching::temporal::{DEGREE_MAX, HISTORY};
 use crate::matching::{BlockWindow, CensusWindow, Cost, Params};
 use crate::settings::row::Integer::{I32, U8, U16, U32, U64};
-use crate::settings::row::Plain::{Real, Text, Whole};
-use crate::settings::row::{AUTO, Kind, MATCHING, Row};
+use crate::settings::row::Plain::{Real, Switch, Text, Whole};
+use crate::settings::row::{AUTO, InBatch, Kind, MATCHING, OUTPUT, Row};
 use crate::settings::suggest::with_nearest;
 
 /// Defaults of the matcher. Rows whose default is a name are compared with it by a test.
@@ -413,6 +413,11 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         )
         .knob("Earlier images", "less flicker")
         .slider(1.0, 30.0, 1.0),
+    Row::new("odometry", Switch(false), Kind::Switch)
+        .in_batch(InBatch::Reset)
+        .flag(OUTPUT, "--odometry", "")
+        .help("Follow the motion of the rig from pair to pair: where it is since the first one, for outputs and viewers.")
+        .more("Needs known cameras, and computes the confidence. Outputs of the path or of a map switch it on by themselves."),
     Row::names("temporal", "off", &["off", "denoise", "whiten"])
         .flag(MATCHING, "--temporal", "MODE")
         .help("Use of the earlier frames of a stream.")
