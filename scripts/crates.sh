@@ -19,7 +19,7 @@ clone=$(mktemp -d)
 trap 'rm -rf "$clone"' EXIT
 git clone --quiet . "$clone"
 cd "$clone"
-for crate in core calibration obstacles io evaluate; do cp LICENSE-* "src/$crate"; done
+for crate in core calibration obstacles map io evaluate; do cp LICENSE-* "src/$crate"; done
 mkdir src/core/shaders
 cp -r kernels src/core
 cp -r shaders/matching src/core/shaders

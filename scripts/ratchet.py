@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = "scripts/limits.toml"
-CRATES = {"src/core": "core", "src/calibration": "calibration", "src/io": "io", "src/evaluate": "evaluate", "src/obstacles": "obstacles", "src/python": "python", "src": "program"}
+CRATES = {"src/core": "core", "src/calibration": "calibration", "src/io": "io", "src/evaluate": "evaluate", "src/obstacles": "obstacles", "src/map": "map", "src/python": "python", "src": "program"}
 
 TOKENS = re.compile(
     r"""(//[^\n]*|/\*.*?\*/)                       # comments

@@ -4,5 +4,5 @@
 # tests, without the variable, compare them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- commands::run::picture_tests:: window::renderer:: --nocapture
+STEREOD_WRITE_DOCS=1 cargo test --locked --lib -- run::picture_tests:: window::renderer:: --nocapture
 ls -l docs/images/{window,points,wipe,help,panel,timeline}.jpg

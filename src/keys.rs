@@ -26,6 +26,7 @@ pub enum Action {
     ArrowDown,
     Measure,
     Obstacles,
+    Path,
     Status,
     Overlay,
     FullScreen,
@@ -102,7 +103,7 @@ const fn row(
 
 use Group::{Files, Playback, Tuning, Views};
 
-pub const KEYS: [Row; 33] = [
+pub const KEYS: [Row; 34] = [
     row(Views, On::Both, &[("l", Action::NextView)], "next view"),
     row(
         Views,
@@ -137,6 +138,7 @@ pub const KEYS: [Row; 33] = [
     ),
     row(Views, On::Both, &[("m", Action::Measure)], "measure between two points"),
     row(Views, On::Both, &[("n", Action::Obstacles)], "obstacles and zones on, off"),
+    row(Views, On::Both, &[("k", Action::Path)], "path of the vehicle from above on, off"),
     row(
         Views,
         On::Both,

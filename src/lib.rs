@@ -87,6 +87,9 @@ mod cli;
 pub mod commands;
 #[cfg(feature = "cli")]
 mod devices;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod followed;
 #[cfg(any(feature = "window", feature = "serve"))]
 mod keys;
 #[cfg(feature = "cli")]
@@ -112,6 +115,8 @@ pub mod settings;
 pub mod status;
 #[cfg(feature = "cli")]
 mod telemetry;
+#[cfg(any(feature = "window", feature = "serve"))]
+mod trail;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod viewer;
@@ -128,9 +133,9 @@ pub use stereod_calibration::{BoardView, Calibration};
 pub use stereod_core::{
     BlockMeasure, BlockWindow, CensusWindow, CombinedWeights, Cost, CostError, Device, Disparity,
     DisparityMap, DisparityRange, Error, Evidence, Eye, Fill, FillRule, Guide, INVALID, ImageBuf,
-    ImageRef, Matcher, Median, P2Mode, Params, ParamsError, Paths, Prior, Rectifier, SUBPIXEL,
-    Smoothing, Spatial, Speckle, Status, Steady, StereoGeometry, Stream, Subpixel, Temporal,
-    TemporalMode, Window,
+    ImageRef, Lost, Matcher, Median, Mount, Odometry, P2Mode, Params, ParamsError, Paths, Pose,
+    Prior, Rectifier, SUBPIXEL, Smoothing, Spatial, Speckle, Status, Steady, StereoGeometry,
+    Stream, Subpixel, Temporal, TemporalMode, Window,
 };
 
 #[doc(hidden)]

@@ -13,6 +13,7 @@ use stereod_io::sink::lines::{Line, LinesRecorder};
 use stereod_io::sink::mcap::{self, McapOptions, McapRecorder};
 use stereod_io::sink::numbered::{self, Names};
 use stereod_io::sink::pictures::{CLOUDS, Clouds, PICTURES, Pictures};
+use stereod_io::sink::poses::{Poses, check_poses_name};
 use stereod_io::sink::segments::Place;
 use stereod_io::sink::video::{Preview, Recorder};
 use stereod_io::sink::{Sink, StreamInfo};
@@ -72,9 +73,14 @@ pub enum Kind {
     Recording(Open),
     /// Coloured video in one file.
     Preview(Open),
+    /// One file of a whole run, with the check of its name. A batch does not write it, because its pieces are matched
+    /// apart.
+    WholeRun(fn(&Path) -> Result<()>, Open),
     /// Numbered files, and their extension.
     Folder(&'static numbered::Kind, fn(&settings::Output) -> &'static str, Open),
     Statistics,
+    /// The map, which is written at the end by its own part.
+    Map,
     /// A file that several runs may share: settings that a viewer saves, or the token of the page.
     Shared,
 }
@@ -83,7 +89,7 @@ pub enum Kind {
 pub type Open = fn(Place, &Setup) -> Result<Box<dyn Sink>>;
 
 /// All outputs but the stream, which has no path.
-pub static OUTPUTS: [Output; 12] = [
+pub static OUTPUTS: [Output; 14] = [
     Output {
         flag: "--record",
         path: |settings| path_of(&settings.output.record),
@@ -135,6 +141,12 @@ pub static OUTPUTS: [Output; 12] = [
         }),
     },
     Output {
+        flag: "--poses",
+        path: |settings| path_of(&settings.output.poses),
+        pieces: &[],
+        kind: Kind::WholeRun(check_poses_name, |place, to| boxed(Poses::create(place, &to.stream))),
+    },
+    Output {
         flag: "--preview",
         path: |settings| path_of(&settings.output.preview),
         pieces: &[("preview", "preview.mp4")],
@@ -154,6 +166,7 @@ pub static OUTPUTS: [Output; 12] = [
         pieces: &[],
         kind: Kind::Statistics,
     },
+    Output { flag: "--map", path: |settings| settings.output.map(), pieces: &[], kind: Kind::Map },
     Output {
         flag: "window.settings",
         path: |settings| settings.window.settings(),
@@ -276,6 +289,7 @@ mod tests {
             ("--record", "out.mkv", "yard.2.mkv"),
             ("--record", "a/out.mcap", "a/yard.2.mcap"),
             ("--confidence", "a/c.mkv", "a/yard.2-confidence.mkv"),
+            ("--poses", "a/p.tum", "a/yard.2-poses.tum"),
             ("--pictures", "a/out", "a/yard.2-pictures"),
             ("--clouds", "a/out/%04d.ply", "a/yard.2-clouds/%04d.ply"),
             ("--clouds", "%04d.ply", "./yard.2-clouds/%04d.ply"),
@@ -296,8 +310,11 @@ mod tests {
             assert!(crate::settings::row(section, key).is_some(), "{section}.{key}");
         }
         for Output { flag, pieces, kind, .. } in &OUTPUTS {
-            let has_frames = !matches!(kind, Kind::Statistics | Kind::Shared);
-            assert_eq!(!pieces.is_empty(), has_frames, "{flag}");
+            let has_pieces = match kind {
+                Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
+                Kind::Statistics | Kind::Shared | Kind::Map | Kind::WholeRun(..) => false,
+            };
+            assert_eq!(!pieces.is_empty(), has_pieces, "{flag}");
         }
     }
 }

@@ -27,9 +27,10 @@ use stereod_io::ros2::dds;
 use stereod_io::sink::messages::{Heading, Placed, Topic, chosen, placed, stamp};
 use stereod_io::sink::{Losses, Sink, StreamInfo};
 
-/// Topics if none are chosen, as far as the cameras are known, a network is checked and obstacles are found.
+/// Topics if none are chosen, as far as the cameras are known, a network is checked, obstacles are found and the motion is
+/// followed.
 const DEFAULT: &str = "left, left-jpeg, right, disparity, disparity-jpeg, depth, depth-png, points, \
-                       verdicts, scan, obstacles";
+                       verdicts, scan, obstacles, odometry";
 
 /// Messages of a topic that are kept for subscribers.
 const DEPTH: i32 = 5;
@@ -74,7 +75,7 @@ struct Published {
 impl Ros2Sink {
     /// Joins the graph. Fails if a chosen topic needs cameras that are not known, or without a network.
     pub fn open(options: &Ros2Options, stream: &StreamInfo, exchange: &Exchange) -> Result<Self> {
-        let topics = chosen(&options.topics, DEFAULT, stream)?;
+        let topics = chosen(&options.topics, DEFAULT, stream, &options.prefix)?;
         let failed = "cannot join the ROS 2 graph";
         let member = dds::join()?;
         let participant = member.participant.clone();
@@ -110,8 +111,7 @@ impl Ros2Sink {
                      own, such as /stereod"
                 );
             }
-            // Listeners of transforms ask for reliable ones.
-            let qos = quality(topic.is_static(), options.reliable || are_transforms);
+            let qos = quality(topic.is_kept(), options.reliable || topic.is_reliable());
             let publisher = publish(name.clone(), topic.schema, qos).context(failed)?;
             published.push(Published { topic, name, publisher });
         }
@@ -164,7 +164,7 @@ impl Sink for Ros2Sink {
         };
         let mut is_lost = false;
         for Published { topic, publisher, .. } in self.published.iter().filter(wanted) {
-            if !topic.is_in(frame, tracks_ground) {
+            if !topic.is_in(frame, head) {
                 continue;
             }
             match publisher.publish(Encoded(topic.encode(frame, head)?)) {
@@ -199,20 +199,20 @@ fn say_where(namespace: &str, domain: u8, reach: &str, (width, height): (usize, 
     }
 }
 
-/// Returns the guarantees of a topic: as for data of sensors, unless it is static or reliable.
-fn quality(is_static: bool, reliable: bool) -> QosPolicies {
+/// Returns the guarantees of a topic: as for data of sensors, unless it is kept for later subscribers or reliable.
+fn quality(is_kept: bool, reliable: bool) -> QosPolicies {
     // Without a limit the crate keeps thousands of messages for a reliable subscriber that stalls.
     let limits =
         ResourceLimits { max_samples: DEPTH, max_instances: 1, max_samples_per_instance: DEPTH };
-    let durability = if is_static { Durability::TransientLocal } else { Durability::Volatile };
-    let reliability = match reliable || is_static {
+    let durability = if is_kept { Durability::TransientLocal } else { Durability::Volatile };
+    let reliability = match reliable || is_kept {
         true => Reliability::Reliable { max_blocking_time: Duration::ZERO },
         false => Reliability::BestEffort,
     };
     QosPolicyBuilder::new()
         .reliability(reliability)
         .durability(durability)
-        .history(History::KeepLast { depth: if is_static { 1 } else { DEPTH } })
+        .history(History::KeepLast { depth: if is_kept { 1 } else { DEPTH } })
         .resource_limits(limits)
         .build()
 }

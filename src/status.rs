@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
+use crate::followed::{Followed, in_words};
 use crate::observe::alignment::{Measurement, State};
 use crate::observe::exposure::Exposure;
 use crate::observe::map_metrics::{Classes, MapMetrics, Shares};
@@ -59,6 +60,9 @@ pub struct RunStatus {
     pub verdicts: Option<Shares>,
     pub alignment: Option<Judged<Measurement>>,
     pub exposure: Option<Judged<Exposure>>,
+    /// Path and drift, if the run follows the motion; an alarm while it is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub odometry: Option<Judged<Followed>>,
     /// State of the left and the right camera; `None` for recorded sources.
     #[serde(skip)]
     pub cameras: Option<[EyeSummary; 2]>,
@@ -123,6 +127,10 @@ impl RunStatus {
             let (text, alarm) = seen.line();
             Judged { text, alarm, measured: Some(seen) }
         });
+        let odometry = maps.odometry.map(|followed| {
+            let (text, alarm) = in_words(&followed.newest);
+            Judged { text, alarm, measured: Some(followed) }
+        });
         let outputs = counters.sinks.iter().map(|sink| sink.now());
         Self {
             source: info.description.clone(),
@@ -147,6 +155,7 @@ impl RunStatus {
             verdicts: maps.verdicts,
             alignment,
             exposure,
+            odometry,
             cameras: parts.live.map(|live| Eye::BOTH.map(|eye| live.eye(eye).summary())),
             banners,
             warnings: warnings::newest(parts.rig),
@@ -199,7 +208,9 @@ impl RunStatus {
     /// Returns the measurements in words: label, text, and whether it deserves a warning.
     pub fn judged(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {
         let alignment = self.alignment.iter().map(|it| ("alignment", &*it.text, it.alarm));
-        alignment.chain(self.exposure.iter().map(|it| ("exposure", &*it.text, it.alarm)))
+        let exposure = self.exposure.iter().map(|it| ("exposure", &*it.text, it.alarm));
+        let odometry = self.odometry.iter().map(|it| ("odometry", &*it.text, it.alarm));
+        alignment.chain(exposure).chain(odometry)
     }
 }
 
@@ -220,5 +231,28 @@ impl Newest {
 
     pub fn set(&self, status: Arc<RunStatus>) {
         *locked(&self.0) = status;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::followed::tests::odometry;
+    use stereod_core::pose::Lost;
+
+    #[test]
+    fn a_lost_rig_is_a_trouble_and_a_found_one_a_figure() {
+        let diagnosis = |lost| {
+            let newest = odometry([0.0; 3], lost);
+            let (text, alarm) = in_words(&newest);
+            let measured = Some(Followed::with(None, newest));
+            let odometry = Some(Judged { text, alarm, measured });
+            RunStatus { odometry, ..RunStatus::default() }.diagnosis()
+        };
+        let found = diagnosis(None);
+        assert!(found.values.contains(&("odometry", "20.0 m, drift 1.00 %".into())));
+        assert!(found.troubles.is_empty(), "{:?}", found.troubles);
+        let lost = diagnosis(Some(Lost::Unseen));
+        assert_eq!(lost.troubles, ["odometry: lost: too few points seen again"]);
     }
 }

@@ -149,8 +149,15 @@ class Px4:
         return [state(index) for index in range(72)]
 
 
+def strict(value):
+    """Returns a value for JSON, which has no NaN."""
+    if isinstance(value, list):
+        return [strict(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def plain(message):
-    fields = {name: value for name, value in message.to_dict().items() if name != "mavpackettype"}
+    fields = {name: strict(value) for name, value in message.to_dict().items() if name != "mavpackettype"}
     return {"message": message.get_type(), "system": message.get_srcSystem(),
             "component": message.get_srcComponent(), "fields": fields}
 

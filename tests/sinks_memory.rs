@@ -60,6 +60,7 @@ fn memory_does_not_grow() {
         geometry: None,
         has_colour: false,
         has_obstacles: false,
+        has_odometry: false,
         has_verdicts: false,
         tracks_ground: false,
         clock: None,

@@ -236,6 +236,12 @@ fn refuse_settings(loaded: &Loaded, args: &BatchArgs) -> Result<(), Error> {
             "source.start_s and source.duration_s are for single runs, not for a batch",
         ));
     }
+    if loaded.params.odometry {
+        return Err(Error::usage(
+            "a path leads through a whole recording, but the pieces of a batch are matched apart: leave odometry and grid \
+             out of --mcap, or use `stereod run`",
+        ));
+    }
     let has = |output: &str| args.write.iter().any(|write| write == output);
     if has("record") && has("mcap") {
         return Err(Error::usage("--write: record and mcap exclude each other; choose one"));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Observer;
+use crate::followed::Followed;
 use stereod_core::frame::{INVALID, Matched};
 use stereod_core::matching::verdict;
 use stereod_core::thread::locked;
@@ -56,6 +57,8 @@ pub struct MapMetrics {
     pub verdicts: Option<Shares>,
     /// Numbers of all verdicts.
     counts: [u64; 5],
+    /// Odometry, if the run follows the motion.
+    pub odometry: Option<Followed>,
 }
 
 impl MapMetrics {
@@ -69,6 +72,7 @@ impl MapMetrics {
             valid_shares: (0.0, 0),
             verdicts: None,
             counts: [0; 5],
+            odometry: None,
         }
     }
 
@@ -137,6 +141,9 @@ impl Observer for Shared {
             let counts = verdict::counts(verdicts.pixels());
             metrics.verdicts = Some(Shares::of_counts(counts));
             metrics.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        if let Some(odometry) = frame.odometry.as_deref() {
+            metrics.odometry = Some(Followed::with(metrics.odometry, *odometry));
         }
         if let Some(skew_ns) = frame.pair.skew_ns {
             metrics.skew.count(Duration::from_nanos(skew_ns.unsigned_abs()));

@@ -50,12 +50,20 @@ impl Finder {
         *self = next;
     }
 
+    /// Returns the place of the camera as it is configured.
+    pub fn mount(&self) -> Mount {
+        self.mount
+    }
+
     /// Finds what is in a pair; `None` if its cameras are not known.
     pub fn find(&mut self, matched: &Matched) -> Option<Obstacles> {
         let geometry = matched.geometry?;
         let time = matched.pair.timestamp;
         let mount = match (&mut self.tracker, View::of(matched)) {
-            (Some(tracker), Some(view)) => tracker.update(&view, time).mount,
+            (Some(tracker), Some(view)) => {
+                let pose = matched.odometry.as_ref().and_then(|odometry| odometry.known());
+                tracker.update(&view, time, pose).mount
+            }
             _ => self.mount,
         };
         let scan = self.scanner.scan(matched, &mount, geometry);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stereod_core::obstacles::{Bin, Nearest, Obstacles, Thing, Zone};
+use stereod_core::pose::{Lost, Odometry};
 
 /// Returns a pair's obstacles as an object (docs/obstacles.md). `stamp` is the time of capture since the Unix epoch,
 /// `latency` the time since then.
@@ -42,6 +43,16 @@ pub fn to_json(obstacles: &Obstacles, pair: u64, stamp: Duration, latency: Durat
     })
 }
 
+/// Returns the pose of the vehicle as an object (docs/obstacles.md); while it is lost, the last one.
+pub fn pose_to_json(odometry: &Odometry) -> Value {
+    let Odometry { pose, lost, .. } = odometry.of_vehicle();
+    json!({
+        "position_m": pose.position_m.map(|metres| rounded(metres, 4)),
+        "quaternion": pose.quaternion().map(|part| rounded(part, 6)),
+        "lost": lost.map(Lost::in_words),
+    })
+}
+
 fn of_nearest(nearest: &Nearest) -> Value {
     let Nearest { distance_m, nearest_m, sigma_m, position_m, pixels } = *nearest;
     json!({
@@ -75,4 +86,32 @@ fn of_thing(thing: &Thing) -> Value {
 pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (value * scale).round() / scale + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use stereod_core::obstacles::Mount;
+    use stereod_core::pose::Pose;
+
+    use super::*;
+
+    #[test]
+    fn the_pose_is_that_of_the_vehicle() {
+        let odometry = Odometry {
+            pose: Pose { position_m: [0.5, 0.0, 2.00004], ..Pose::IDENTITY },
+            covariance: [[0.0; 6]; 6],
+            velocity: None,
+            lost: Some(Lost::FewPoints),
+            breaks: 0,
+            path_m: 2.0,
+            points: [0, 10],
+            mount: Mount { position_m: [1.0, 2.0, 3.0], ..Mount::default() },
+        };
+        let expected = json!({
+            "position_m": [2.0, -0.5, 0.0],
+            "quaternion": [0.0, 0.0, 0.0, 1.0],
+            "lost": "too few points with texture and depth",
+        });
+        assert_eq!(pose_to_json(&odometry), expected);
+    }
 }

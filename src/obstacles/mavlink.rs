@@ -1,4 +1,5 @@
-//! Obstacles for autopilots: MAVLink messages that both ArduPilot and PX4 take, over UDP or a serial port.
+//! Obstacles and the motion of the vehicle for autopilots: MAVLink messages that both ArduPilot and PX4 take, over UDP or
+//! a serial port.
 
 mod around;
 mod clock;
@@ -8,10 +9,11 @@ mod link_tests;
 mod messages;
 #[cfg(test)]
 mod ring_tests;
+mod turn;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ use ::mavlink::{MAVLinkV2MessageRaw, MavHeader, MessageData};
 use anyhow::ensure;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
 use stereod_core::obstacles::{Obstacles, Scan};
+use stereod_core::pose::Odometry;
 use stereod_core::thread;
 use tracing::{Span, error, info, warn};
 
@@ -27,6 +30,7 @@ pub use self::around::{ELEMENT_DEG, ELEMENTS, Limits, Reading, around_vehicle, i
 use self::clock::Clock;
 pub use self::line::Address;
 use self::line::{Fault, Heard, Line, unix_ns};
+use self::turn::after_turn;
 use crate::words::toward;
 
 /// MAV_COMP_ID_OBSTACLE_AVOIDANCE.
@@ -35,8 +39,13 @@ const COMPONENT: u8 = 196;
 const AUTOPILOT: u8 = 1;
 /// Scans that wait for the thread. More wait only while its line is blocked.
 const QUEUE: usize = 32;
+/// Least time between two messages of the vehicle's motion. Estimators want them often: PX4's guide asks for 30 to 50 a
+/// second.
+const MOTION: Duration = Duration::from_millis(20);
 /// A scan that is older than this takes no part in messages.
 const FRESH: Duration = Duration::from_millis(300);
+/// Longest time from a capture to its message. More is that of a recording.
+const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// Time between heartbeats, and between questions for the vehicle's time.
 const BEAT: Duration = Duration::from_secs(1);
 /// Time between attempts to open a serial port that has vanished.
@@ -89,6 +98,11 @@ pub struct Link {
     scans: Option<Sender<Latest>>,
     /// The other end of `scans`, to drop the oldest.
     oldest: Receiver<Latest>,
+    /// The newest motion of the vehicle.
+    motions: Option<Sender<Motion>>,
+    oldest_motion: Receiver<Motion>,
+    /// The rig that tells the motion.
+    motion_of: OnceLock<usize>,
     losses: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,10 +114,32 @@ struct Latest {
     /// Span of the rig's log lines.
     span: Span,
     obstacles: Arc<Obstacles>,
+    /// Rate at which the vehicle turns to the left, in degrees per second.
+    turn_deg_s: f64,
     /// Unix time.
     captured: Duration,
     arrived: Instant,
     is_sent: bool,
+}
+
+impl Latest {
+    /// Returns the obstacles as the vehicle has them about itself now.
+    fn at_sending(&self, now: Instant) -> Obstacles {
+        let since = Duration::from_nanos(unix_ns().unsigned_abs()).checked_sub(self.captured);
+        // The stamps of a recording are of another day.
+        let age = since
+            .filter(|since| *since <= LATENCY_MAX)
+            .unwrap_or_else(|| now.saturating_duration_since(self.arrived));
+        after_turn((*self.obstacles).clone(), self.turn_deg_s * age.as_secs_f64())
+    }
+}
+
+/// The motion of the vehicle at a Unix time.
+#[derive(Debug)]
+struct Motion {
+    odometry: Box<Odometry>,
+    captured: Duration,
+    arrived: Instant,
 }
 
 impl Link {
@@ -119,21 +155,33 @@ impl Link {
         );
         ensure!(settings.system_id > 0, "MAVLink: system id 0 is everybody: write 1 to 255");
         let (scans, oldest) = bounded(QUEUE);
+        let (motions, oldest_motion) = bounded(1);
         let (hear, heard) = bounded(64);
         let losses = Arc::new(AtomicU64::new(0));
         let line = Line::open(&settings.address, 0, &hear)?;
         let worker = Worker::new(settings, line, hear, losses.clone());
-        let queue = oldest.clone();
-        let work = move || worker.run(&queue, &heard);
+        let (queue, moved) = (oldest.clone(), oldest_motion.clone());
+        let work = move || worker.run(&queue, &moved, &heard);
         let thread = thread::spawn("mavlink-out", work, |broken| error!("{broken}"))?;
-        Ok(Self { scans: Some(scans), oldest, losses, thread: Some(thread) })
+        Ok(Self {
+            scans: Some(scans),
+            oldest,
+            motions: Some(motions),
+            oldest_motion,
+            motion_of: OnceLock::new(),
+            losses,
+            thread: Some(thread),
+        })
     }
 
-    /// Hands on what a rig sees, captured at a Unix time. Never waits: while the line is blocked, the oldest is lost.
-    pub fn send(&self, rig: usize, obstacles: Arc<Obstacles>, captured: Duration) {
+    /// Hands on what a rig sees, captured at a Unix time, on a vehicle that turns to the left by so many degrees per
+    /// second: messages have no use for the time of capture, so the scan is turned to that of sending. Never waits: while
+    /// the line is blocked, the oldest is lost.
+    pub fn send(&self, rig: usize, obstacles: Arc<Obstacles>, turn_deg_s: f64, captured: Duration) {
         let Some(scans) = &self.scans else { return };
         let (span, arrived) = (Span::current(), Instant::now());
-        let mut scan = Latest { rig, span, obstacles, captured, arrived, is_sent: false };
+        let mut scan =
+            Latest { rig, span, obstacles, turn_deg_s, captured, arrived, is_sent: false };
         while let Err(TrySendError::Full(back)) = scans.try_send(scan) {
             scan = back;
             if self.oldest.try_recv().is_ok() {
@@ -142,7 +190,27 @@ impl Link {
         }
     }
 
-    /// Returns how many scans did not reach the line. Those that a newer one replaced by the rate limit do not count.
+    /// Fails if another rig tells the motion of the vehicle already: paths of two rigs would contradict each other.
+    pub fn claim_motion(&self, rig: usize) -> anyhow::Result<()> {
+        let owner = *self.motion_of.get_or_init(|| rig);
+        ensure!(
+            owner == rig,
+            "two rigs of one vehicle would send ODOMETRY: set obstacles.mavlink_odometry for one of them"
+        );
+        Ok(())
+    }
+
+    /// Hands on the motion of the vehicle, captured at a Unix time. Never waits: a newer one replaces one that waits.
+    pub fn send_motion(&self, odometry: Box<Odometry>, captured: Duration) {
+        let Some(motions) = &self.motions else { return };
+        let mut motion = Motion { odometry, captured, arrived: Instant::now() };
+        while let Err(TrySendError::Full(back)) = motions.try_send(motion) {
+            motion = back;
+            let _ = self.oldest_motion.try_recv();
+        }
+    }
+
+    /// Returns how many scans and motions did not reach the line. Those that a newer one replaced by the rate limit do not count.
     ///
     /// With UDP, a datagram that nobody received is known only if the peer's system says so.
     pub fn losses(&self) -> u64 {
@@ -152,7 +220,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.scans = None;
+        (self.scans, self.motions) = (None, None);
         // It ends within the time that a blocked line takes, 100 ms. If it panicked, that has been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -167,9 +235,11 @@ struct Worker {
     hear: Sender<Heard>,
     clock: Clock,
     rigs: BTreeMap<usize, Latest>,
+    motion: Option<Motion>,
     troubles: Troubles,
     next_beat: Instant,
     next_obstacles: Instant,
+    next_motion: Instant,
     next_opening: Instant,
     opened: Instant,
     sequence: u8,
@@ -190,9 +260,11 @@ impl Worker {
             hear,
             clock: Clock::default(),
             rigs: BTreeMap::new(),
+            motion: None,
             troubles,
             next_beat: now,
             next_obstacles: now,
+            next_motion: now,
             next_opening: now,
             opened: now,
             sequence: 0,
@@ -203,7 +275,12 @@ impl Worker {
     }
 
     /// Runs until the [`Link`] is dropped.
-    fn run(mut self, scans: &Receiver<Latest>, heard: &Receiver<Heard>) {
+    fn run(
+        mut self,
+        scans: &Receiver<Latest>,
+        motions: &Receiver<Motion>,
+        heard: &Receiver<Heard>,
+    ) {
         loop {
             let wait = self.next_deadline().saturating_duration_since(Instant::now());
             select! {
@@ -211,6 +288,7 @@ impl Worker {
                     Ok(scan) => self.take(scan),
                     Err(_) => return,
                 },
+                recv(motions) -> motion => self.motion = motion.ok().or(self.motion.take()),
                 recv(heard) -> heard => if let Ok(heard) = heard { self.hear(heard) },
                 default(wait) => {}
             }
@@ -220,8 +298,9 @@ impl Worker {
 
     fn next_deadline(&self) -> Instant {
         let obstacles = self.has_unsent().then_some(self.next_obstacles);
+        let motion = self.motion.is_some().then_some(self.next_motion);
         let opening = self.line.is_none().then_some(self.next_opening);
-        [obstacles, opening].into_iter().flatten().fold(self.next_beat, Instant::min)
+        [obstacles, motion, opening].into_iter().flatten().fold(self.next_beat, Instant::min)
     }
 
     fn has_unsent(&self) -> bool {
@@ -253,6 +332,26 @@ impl Worker {
             self.next_obstacles = now + Duration::from_secs_f64(1.0 / self.settings.rate_hz);
             self.send_obstacles(now);
         }
+        if now >= self.next_motion
+            && let Some(motion) = self.motion.take()
+        {
+            self.next_motion = now + MOTION;
+            self.send_motion(&motion, now);
+        }
+    }
+
+    /// Sends the motion of the vehicle. While the rig is lost, the autopilot hears nothing, which it notices by itself.
+    fn send_motion(&mut self, motion: &Motion, now: Instant) {
+        let time_usec = motion.captured.as_micros() as u64;
+        let Some(message) = messages::odometry(&motion.odometry, time_usec) else { return };
+        let is_fresh = now.saturating_duration_since(motion.arrived) <= FRESH;
+        let is_free = is_fresh && !self.line.as_ref().is_some_and(Line::is_backed_up);
+        if is_fresh && !is_free {
+            self.troubles.meet(Trouble::Blocked, "older messages still wait in the port");
+        }
+        if !(is_free && self.send(&message)) {
+            self.troubles.lose(1);
+        }
     }
 
     fn reopen(&mut self, now: Instant) {
@@ -278,8 +377,8 @@ impl Worker {
         self.troubles.lose(lost);
         let scans: Vec<_> = self.rigs.values().collect();
         let Some(captured) = scans.iter().map(|scan| scan.captured).max() else { return };
-        let all: Vec<_> = scans.iter().map(|scan| scan.obstacles.clone()).collect();
-        let all: Vec<_> = all.iter().map(AsRef::as_ref).collect();
+        let all: Vec<_> = scans.iter().map(|scan| scan.at_sending(now)).collect();
+        let all: Vec<_> = all.iter().collect();
         let unsent = scans.iter().filter(|scan| !scan.is_sent).count();
         let Some(limits) = limits(&all) else { return };
         let is_sent = if self.line.as_ref().is_some_and(Line::is_backed_up) {

@@ -17,9 +17,11 @@ use crate::raised;
 use stereod_core::floats::floats;
 use stereod_core::frame::{DisparityMap, Eye, Image, Mask, Matched, StereoGeometry, StereoPair};
 use stereod_core::matcher;
+use stereod_core::obstacles::Mount;
 use stereod_core::picture::colours::ColourMap;
 use stereod_core::picture::png;
 use stereod_core::pool::Pooled;
+use stereod_core::pose::{Lost, Odometry, Pose, to_json};
 
 /// An array that is made on first use.
 type Kept<T> = OnceLock<Py<PyArray2<T>>>;
@@ -27,10 +29,29 @@ type Kept<T> = OnceLock<Py<PyArray2<T>>>;
 /// A pickled image: its pixels and its valid mask.
 type Picture<P, M> = (P, Option<M>);
 
+/// A pickled pose of the rig: rotation and position, covariance, velocity, why it is lost, breaks and points, length of
+/// the path, position and attitude of the camera.
+type Path = (
+    ([[f64; 3]; 3], [f64; 3]),
+    [[f64; 6]; 6],
+    Option<[f64; 6]>,
+    Option<String>,
+    (u32, [u32; 2]),
+    f64,
+    [[f64; 3]; 2],
+);
+
 /// A pickled result: the parameters of its matcher, its images, the disparity, the confidence and the verdicts, the
-/// time in nanoseconds and the cameras.
-type State<P, M, D> =
-    ((Vec<(String, String)>, bool), [Picture<P, M>; 2], D, [Option<P>; 2], u64, Option<[f64; 5]>);
+/// time in nanoseconds, the cameras and the pose of the rig.
+type State<P, M, D> = (
+    (Vec<(String, String)>, bool),
+    [Picture<P, M>; 2],
+    D,
+    [Option<P>; 2],
+    u64,
+    Option<[f64; 5]>,
+    Option<Path>,
+);
 type Arrays = State<Py<PyArray2<u8>>, Py<PyArray2<bool>>, Py<PyArray2<i16>>>;
 type Borrowed<'py> =
     State<PyReadonlyArray2<'py, u8>, PyReadonlyArray2<'py, bool>, PyReadonlyArray2<'py, i16>>;
@@ -44,6 +65,37 @@ fn values<T: Element + Copy>(
         true => Ok(array.as_array().iter().copied().collect()),
         false => Err(PyValueError::new_err("the arrays of a pickled result differ in shape")),
     }
+}
+
+fn path_of(odometry: &Odometry) -> Path {
+    let Odometry { pose, covariance, velocity, lost, breaks, path_m, points, mount } = *odometry;
+    (
+        (pose.rotation, pose.position_m),
+        covariance,
+        velocity,
+        lost.map(|lost| lost.in_words().to_owned()),
+        (breaks, points),
+        path_m,
+        [mount.position_m, mount.attitude_deg],
+    )
+}
+
+fn odometry_of(path: Path) -> PyResult<Box<Odometry>> {
+    let (pose, covariance, velocity, lost, (breaks, points), path_m, mount) = path;
+    let reason = |words: String| {
+        let known = Lost::ALL.into_iter().find(|lost| lost.in_words() == words);
+        known.ok_or_else(|| PyValueError::new_err("a pickled result is lost for no known reason"))
+    };
+    Ok(Box::new(Odometry {
+        pose: Pose { rotation: pose.0, position_m: pose.1 },
+        covariance,
+        velocity,
+        lost: lost.map(reason).transpose()?,
+        breaks,
+        path_m,
+        points,
+        mount: Mount { position_m: mount[0], attitude_deg: mount[1] },
+    }))
 }
 
 /// The disparity of a pair: arrays (H, W), aligned with the (rectified) left image.
@@ -64,6 +116,11 @@ impl Disparity {
         let (raw, pixels, confidence) = (Kept::new(), Kept::new(), Kept::new());
         let (status, verdicts) = (Kept::new(), Kept::new());
         Self { disparity, given, raw, pixels, confidence, status, verdicts }
+    }
+
+    /// Returns the result of a pair that belongs to no stream.
+    pub fn of_no_stream(self) -> Self {
+        Self { disparity: matcher::of_no_stream(self.disparity), ..self }
     }
 
     /// Returns the result itself.
@@ -164,6 +221,25 @@ impl Disparity {
     fn verdicts(&self, py: Python<'_>) -> Option<Py<PyArray2<u8>>> {
         let verdicts = matcher::matched(&self.disparity).verdicts.as_ref()?;
         Some(self.kept(py, &self.verdicts, || verdicts.pixels().to_vec()))
+    }
+
+    /// float64 (4, 4): pose of the left camera in its own frame at the first pair of the stream, which a point is
+    /// multiplied by; x to the right, y down, z forward, in metres. None without `odometry`, while the rig is lost, and
+    /// for a pair that belongs to no stream.
+    #[getter]
+    fn pose(&self, py: Python<'_>) -> Option<Py<PyArray2<f64>>> {
+        let Odometry { pose, lost: None, .. } = self.disparity.odometry()? else { return None };
+        let rows = pose.rotation.iter().zip(pose.position_m);
+        let rows = rows.flat_map(|([x, y, z], shift)| [*x, *y, *z, shift]);
+        Some(array2(py, rows.chain([0.0, 0.0, 0.0, 1.0]).collect(), 4))
+    }
+
+    /// The odometry of the vehicle as in a line of JSON (docs/odometry.md). None without `odometry`, and for a pair that
+    /// belongs to no stream.
+    #[getter]
+    fn odometry<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let json = self.disparity.odometry().map(|odometry| to_json(odometry).to_string());
+        json.map(|json| py.import("json")?.call_method1("loads", (json,))).transpose()
     }
 
     /// float32: depth in metres; NaN if unknown. `rig` is needed if the matcher has no calibration.
@@ -294,7 +370,7 @@ impl Disparity {
     #[classmethod]
     #[pyo3(name = "_restore")]
     fn restore(_class: &Bound<'_, PyType>, state: Borrowed<'_>) -> PyResult<Self> {
-        let ((parameters, has_confidence), pair, raw, levels, nanoseconds, geometry) = state;
+        let ((parameters, has_confidence), pair, raw, levels, nanoseconds, geometry, path) = state;
         let given = Given { parameters, confidence: has_confidence };
         let params = given.load()?.params;
         let [height, width] = [raw.shape()[0], raw.shape()[1]];
@@ -326,6 +402,7 @@ impl Disparity {
                 centre_y_px: y,
                 right_centre_x_px: right_x,
             }),
+            odometry: path.map(odometry_of).transpose()?,
             ..Matched::new(pair, map)
         };
         let disparity = matcher::disparity_of(matched, Arc::new(params));
@@ -334,7 +411,7 @@ impl Disparity {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Arrays,))> {
         let (py, own) = (slf.py(), slf.get());
-        let Matched { pair, geometry, .. } = matcher::matched(&own.disparity);
+        let Matched { pair, geometry, odometry, .. } = matcher::matched(&own.disparity);
         let image = |image: &Image| {
             let mask =
                 image.valid_mask().map(|mask| array2(py, mask.pixels().to_vec(), own.width()));
@@ -349,6 +426,7 @@ impl Disparity {
             [own.confidence(py), own.verdicts(py)],
             u64::try_from(pair.timestamp.as_nanos()).unwrap_or(u64::MAX),
             geometry,
+            odometry.as_deref().map(path_of),
         );
         Ok((slf.get_type().getattr("_restore")?, (state,)))
     }

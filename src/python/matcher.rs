@@ -245,7 +245,7 @@ impl Matcher {
             Stream::of(slf.get().setup.clone(), pairs.unbind(), locked(&engine.batches).take());
         let mut disparities = Vec::new();
         while let Some(disparity) = stream.__next__(py)? {
-            disparities.push(Py::new(py, disparity)?);
+            disparities.push(Py::new(py, disparity.of_no_stream())?);
         }
         if let Some(used) = stream.into_engine() {
             engine.is_on_gpu.store(used.is_on_device(), Ordering::Relaxed);

@@ -3,6 +3,7 @@
 pub mod engine;
 pub mod first_pairs;
 pub mod links;
+pub mod map;
 pub mod obstacles;
 pub mod outputs;
 pub mod source;

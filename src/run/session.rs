@@ -15,7 +15,7 @@ use super::live::requests::Requests;
 use super::live::tuning::Tuner;
 use super::open::first_pairs::{Chosen, choose_range};
 use super::open::links::Links;
-use super::open::{engine, obstacles, outputs, source};
+use super::open::{engine, map, obstacles, outputs, source};
 use super::report::{Watch, report};
 use crate::cli::RunArgs;
 use crate::observe::told::Warnings;
@@ -101,6 +101,7 @@ impl Session {
         let find = obstacles::finder(&loaded, &run, links.boxes.take())?;
         let mut sinks = outputs::open(&run, &loaded)?;
         obstacles::add(&mut sinks, &loaded, &run)?;
+        map::add(&mut sinks, &loaded, &run)?;
         sinks.extend(links.into_sinks());
         let observations = Observations::start(&run, &loaded, input.warnings, &mut sinks);
         let viewers = faces.join(&run, &mut sinks)?;
@@ -243,6 +244,9 @@ fn cameras<'a>(
     }
     if loaded.settings.finds_obstacles() {
         cameras.required_by("finding obstacles")?;
+    }
+    if loaded.params.odometry {
+        cameras.required_by("odometry")?;
     }
     if !loaded.settings.output.aligned.is_empty() {
         cameras.required_by_aligned()?;

@@ -14,6 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::followed::Followed;
 use crate::status::RunStatus;
 
 /// Returns the metrics of a run, with its health, and those of the process.
@@ -40,6 +41,7 @@ impl Collector for Told {
         if let Some((status, healthy)) = &self.run {
             page.run(status, *healthy)?;
             page.pictures(status)?;
+            page.odometry(status)?;
         }
         match &self.process {
             Some(process) => page.process(process),
@@ -155,6 +157,21 @@ impl Page<'_> {
         self.gauge("stereod_roll", help, degrees, seen.roll_deg)?;
         let help = "1 where the alignment of the views is worth a warning";
         self.gauge("stereod_misaligned", help, plain(), f64::from(u8::from(alignment.alarm)))
+    }
+
+    fn odometry(&mut self, status: &RunStatus) -> fmt::Result {
+        let followed = status.odometry.as_ref().and_then(|odometry| odometry.measured);
+        let Some(Followed { lost, newest, .. }) = followed else { return Ok(()) };
+        let help = "Length of the path, without what happened in its breaks";
+        self.gauge("stereod_odometry_path", help, Unit::Meters, newest.path_m)?;
+        let help = "Standard deviation of the error of the position as a share of the path";
+        let ratio = Unit::Other("ratio".into());
+        self.gauge("stereod_odometry_drift", help, ratio, newest.drift())?;
+        let is_lost = u8::from(newest.lost.is_some());
+        self.gauge("stereod_odometry_lost", "1 while the rig is lost", plain(), is_lost.into())?;
+        self.counter("stereod_odometry_lost_pairs", "Pairs without a pose", lost)?;
+        let help = "Breaks of the path, in which the motion is not known";
+        self.counter("stereod_odometry_breaks", help, newest.breaks.into())
     }
 
     /// Uses the names that every Prometheus client uses.

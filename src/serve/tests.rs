@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::metrics::{Process, text};
 use super::*;
+use crate::followed::{self, Followed};
 use crate::observe::alignment::Measurement;
 use crate::observe::exposure::{Exposure, EyeExposure};
 use crate::observe::map_metrics::Shares;
@@ -14,6 +15,7 @@ use crate::pipeline::SinkCounts;
 use crate::status::{Counts, Judged, RunStatus};
 use crate::telemetry::progress::Progress;
 use crate::telemetry::progress::{Health, TIME_CLASSES_US};
+use stereod_core::pose::{Lost, Odometry};
 use stereod_io::source::live::EyeSummary;
 
 fn status() -> Arc<RunStatus> {
@@ -26,6 +28,8 @@ fn status() -> Arc<RunStatus> {
         right: EyeExposure { noise: 2.5, brightness: 99.5, saturated: 0.125 },
     };
     let alignment = Measurement { row_error_px: 0.5, roll_deg: -0.25, ..Measurement::default() };
+    let lost = followed::tests::odometry([0.0; 3], Some(Lost::Unseen));
+    let followed = Followed::with(None, Odometry { breaks: 2, ..lost });
     let output = SinkCounts {
         counted_as: Some("record"),
         name: "recording o.mkv".into(),
@@ -51,6 +55,7 @@ fn status() -> Arc<RunStatus> {
         verdicts: Some(Shares { contradict: 12.5, ..Shares::default() }),
         exposure: Some(Judged { measured: Some(exposure), ..Judged::default() }),
         alignment: Some(Judged { alarm: true, measured: Some(alignment), text: String::new() }),
+        odometry: Some(Judged { alarm: true, measured: Some(followed), text: String::new() }),
         ..RunStatus::default()
     })
 }
@@ -80,6 +85,11 @@ fn the_text_is_what_the_format_wants() {
         "stereod_row_error_pixels 0.5",
         "stereod_roll_degrees -0.25",
         "stereod_misaligned 1.0",
+        "stereod_odometry_path_meters 20.0",
+        "stereod_odometry_drift_ratio 0.01",
+        "stereod_odometry_lost 1.0",
+        "stereod_odometry_lost_pairs_total 1",
+        "stereod_odometry_breaks_total 2",
         "process_resident_memory_bytes 4096.0",
         "# EOF",
     ] {

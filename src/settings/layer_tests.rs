@@ -145,7 +145,7 @@ fn keys_outside_sections() {
             "config.toml:1: the key `p1` belongs below the line [matching]",
             "config.toml:2: `matching` is a section: write [matching] and its keys below",
             "config.toml:3: unknown key `speed` outside a section; sections: alignment, calibration, \
-             camera, colour, demo, engine, log, matching, metrics, mount, obstacles, output, queue, ros2, \
+             camera, colour, demo, engine, log, map, matching, metrics, mount, obstacles, output, queue, ros2, \
              serve, source, window",
         ]
     );

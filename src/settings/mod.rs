@@ -16,7 +16,7 @@ pub(crate) mod tests;
 use serde::Deserialize;
 
 use program::{
-    Alignment, Colour, Demo, Log, Metrics, MountSettings, Obstacles, Ros2, Serve, Window,
+    Alignment, Colour, Demo, Log, Mapping, Metrics, MountSettings, Obstacles, Ros2, Serve, Window,
 };
 pub use program::{
     AtEnd, BOXES_OF_GRAPH, Calibration, Camera, Ground, Output, Pace, Places, Queue, Size, Source,
@@ -31,6 +31,7 @@ pub use stereod_core::settings::{
 };
 use stereod_io::sink::colour::ColourRange;
 use stereod_io::sink::colouring::Colouring;
+use stereod_io::sink::messages;
 
 /// Sections that only matter to a run that finds obstacles.
 pub const OF_OBSTACLES: [&str; 2] = ["mount", "obstacles"];
@@ -61,6 +62,7 @@ pub struct Settings {
     pub alignment: Alignment,
     pub mount: MountSettings,
     pub obstacles: Obstacles,
+    pub map: Mapping,
     pub colour: Colour,
     pub window: Window,
     pub metrics: Metrics,
@@ -90,6 +92,17 @@ impl Settings {
     /// Reports whether obstacles are to be found in the disparity.
     pub fn finds_obstacles(&self) -> bool {
         self.obstacles.are_wanted() || self.output.shows_obstacles() || self.ros2.shows_obstacles()
+    }
+
+    /// Reports whether messages show the ground plan of the map.
+    pub fn shows_grid(&self) -> bool {
+        messages::show_grid(&self.output.mcap)
+            || self.ros2.namespace().is_some() && messages::show_grid(&self.ros2.topics)
+    }
+
+    /// Reports whether a map is made.
+    pub fn makes_map(&self) -> bool {
+        self.output.map().is_some() || self.shows_grid()
     }
 
     pub fn colouring(&self, range: DisparityRange, geometry: Option<&StereoGeometry>) -> Colouring {
@@ -127,6 +140,11 @@ impl Schema for Settings {
             "Obstacles, zones and distances of things, and who is told of them. \"\": nobody.",
             program::obstacles::OBSTACLES,
         ),
+        (
+            "map",
+            "The map of places along the path of the rig (`output.map`, topic `grid`).",
+            program::map::ROWS,
+        ),
         ("colour", "Colours of the disparity.", program::colour::ROWS),
         ("window", "The window.", program::window::ROWS),
         ("metrics", "Metrics for Prometheus over HTTP. \"\": none.", program::metrics::ROWS),
@@ -153,6 +171,7 @@ impl Schema for Settings {
         "alignment",
         "mount",
         "obstacles",
+        "map",
         "colour",
         "ros2",
     ];
@@ -179,6 +198,12 @@ impl Schema for Settings {
         }
         self.metrics.check(self.serve.listen()).map_err(|conflict| ("metrics", conflict))?;
         self.colour.check().map_err(|conflict| ("colour", conflict))
+    }
+
+    fn shows_odometry(&self) -> bool {
+        self.output.shows_odometry()
+            || self.ros2.shows_odometry()
+            || self.obstacles.tells_odometry()
     }
 
     fn shows_confidence(&self) -> bool {

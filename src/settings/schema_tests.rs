@@ -13,7 +13,7 @@ fn unknown_names_get_the_nearest_and_all() {
     assert_eq!(
         schema::check_section::<Settings>("matchng").unwrap_err(),
         "unknown section [matchng]; did you mean [matching]? sections: alignment, \
-         calibration, camera, colour, demo, engine, log, matching, metrics, mount, obstacles, output, queue, ros2, \
+         calibration, camera, colour, demo, engine, log, map, matching, metrics, mount, obstacles, output, queue, ros2, \
          serve, source, window"
     );
     let key = schema::check_key::<Settings>("matching", "disparites").err().unwrap();

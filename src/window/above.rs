@@ -58,8 +58,8 @@ impl Around {
         }
     }
 
-    /// Paints the scan and the zones in the lower left corner of an area.
-    pub(super) fn paint_from_above(&self, painter: &Painter, area: Rect) {
+    /// Paints the scan and the zones in the lower left corner of an area. Returns the rectangle that they take.
+    pub(super) fn paint_from_above(&self, painter: &Painter, area: Rect) -> Rect {
         let said = words::in_words(&self.found);
         let nearest = said.split(';').next().unwrap_or_default().to_owned();
         let zones = self.found.zones.iter().map(words::of_zone);
@@ -75,6 +75,7 @@ impl Around {
             clipped.add(Shape::convex_polygon(corners, shown(colour), Stroke::NONE));
         }
         painter.galley(pos2(inner.min.x, picture.max.y + PADDING), galley, BRIGHT);
+        rect
     }
 }
 

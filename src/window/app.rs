@@ -98,6 +98,7 @@ pub(crate) struct App {
     view_before: View,
     histograms: bool,
     obstacles: bool,
+    path: bool,
     sheet: Option<Sheet>,
     ended: bool,
     failure: Option<String>,
@@ -143,6 +144,7 @@ impl App {
             view_before: View::Disparity,
             histograms: false,
             obstacles: true,
+            path: true,
             sheet: None,
             ended: false,
             failure: None,
@@ -255,6 +257,7 @@ impl App {
             Action::Undo => self.undo(),
             Action::Measure => self.toggle_measuring(),
             Action::Obstacles => self.obstacles = !self.obstacles,
+            Action::Path => self.path = !self.path,
             Action::Status => {
                 self.histograms = !self.histograms;
                 self.overlay |= self.histograms;

@@ -138,6 +138,9 @@ fn buttons(ui: &mut Ui, content: &OverlayContent) -> Option<Action> {
     if let Some(shows) = bar.obstacles {
         button(ui, Action::Obstacles, "Obstacles", shows);
     }
+    if let Some(shows) = bar.path {
+        button(ui, Action::Path, "Path", shows);
+    }
     if bar.view == View::Points {
         button(ui, Action::DepthColours, "Depth colours", bar.depth_colours);
     }
@@ -208,7 +211,8 @@ mod tests {
     #[test]
     fn every_button_is_to_be_seen_however_narrow_the_bar() {
         let context = Context::default();
-        let bar = Bar { records: Some(true), obstacles: Some(true), ..Bar::default() };
+        let bar =
+            Bar { records: Some(true), obstacles: Some(true), path: Some(true), ..Bar::default() };
         let timeline = Some(timeline::Timeline::default());
         let full = OverlayContent { bar, timeline, ..OverlayContent::default() };
         let mut before = 0.0;

@@ -24,6 +24,7 @@ mod orbit;
 mod overlay;
 mod pane;
 mod panel;
+mod path;
 mod remote;
 mod renderer;
 mod rows;

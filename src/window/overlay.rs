@@ -11,6 +11,7 @@ use super::above::Around;
 use super::help::Sheet;
 use super::histogram::{self, Histogram};
 use super::options::{Timing, View};
+use super::path::{self, Path};
 use super::remote::Rates;
 use super::rows::Rows;
 use super::scene::Limits;
@@ -31,6 +32,8 @@ pub struct Bar {
     pub is_measuring: bool,
     /// Whether obstacles are shown; `None` if the run does not look for them.
     pub obstacles: Option<bool>,
+    /// Whether the path is shown; `None` if the run does not follow the motion.
+    pub path: Option<bool>,
     pub depth_colours: bool,
 }
 
@@ -46,6 +49,7 @@ pub struct OverlayContent {
     pub temporal: Option<TemporalReport>,
     /// What was found in the pair, if the run looks for it.
     pub around: Option<Around>,
+    pub path: Option<Path>,
     pub legend: Option<Legend>,
     pub timeline: Option<Timeline>,
     pub hover: Option<Hover>,
@@ -151,8 +155,15 @@ pub(super) fn paint(painter: &Painter, content: &OverlayContent, scale: f32) {
     for histogram in content.histograms.iter().flatten() {
         corner.min.y = histogram.paint(painter, corner) + MARGIN;
     }
+    let mut below = area;
     if let Some(around) = &content.around {
-        around.paint_from_above(painter, area);
+        let taken = around.paint_from_above(painter, area);
+        if taken.max.x + MARGIN > area.max.x - path::WIDTH {
+            below.max.y = taken.min.y - MARGIN;
+        }
+    }
+    if let Some(path) = &content.path {
+        path.paint(painter, below);
     }
     banners(painter, area, content);
     if let Some(sheet) = &content.sheet {

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use winit::event_loop::EventLoopProxy;
 
 use super::options::Timing;
+use super::path::Path;
 use super::xlib;
 use crate::status::RunStatus;
+use crate::trail::Trail;
 use crate::viewer::{Tuned, Viewer};
 use stereod_core::frame::Matched;
 use stereod_core::thread::locked;
@@ -103,6 +105,8 @@ pub(crate) struct Mailbox(Arc<Mutex<Content>>);
 #[derive(Default)]
 struct Content {
     newest: Option<Arc<Matched>>,
+    /// The path until the newest frame that was stored.
+    trail: Trail,
     meter: Meter,
 }
 
@@ -115,6 +119,7 @@ impl Mailbox {
         content.meter.timing = timing;
         content.meter.count(frame.finished, time);
         content.meter.remember(frame.finished, time, frame.pair.skew_ns);
+        frame.odometry.iter().for_each(|odometry| content.trail.add(odometry));
         let previous = content.newest.replace(frame);
         drop(content);
         // The frame that was skipped is freed here, after the lock.
@@ -128,6 +133,11 @@ impl Mailbox {
     /// Removes the newest frame if it is unwanted. Returns true if it was.
     pub(crate) fn discard(&self, is_unwanted: impl Fn(&Matched) -> bool) -> bool {
         locked(&self.0).newest.take_if(|frame| is_unwanted(frame)).is_some()
+    }
+
+    /// Returns the path from above; `None` if the run does not follow the motion.
+    pub(super) fn path(&self) -> Option<Path> {
+        Path::of(&locked(&self.0).trail)
     }
 
     pub(crate) fn rates(&self, now: Instant) -> Rates {

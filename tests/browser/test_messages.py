@@ -209,6 +209,65 @@ def test_obstacles_are_read_and_their_frames_connect(tmp_path):
         assert frame == "base_link"
 
 
+def transforms_of(messages):
+    """Place of each inner frame by the stamp: its outer frame, position and attitude."""
+    found = {}
+    for each in (each for message in messages for each in message.transforms):
+        at, turn, stamp = each.transform.translation, each.transform.rotation, each.header.stamp
+        found.setdefault(each.child_frame_id, {})[stamp.sec * 10**9 + stamp.nanosec] = (
+            each.header.frame_id, [at.x, at.y, at.z], [turn.x, turn.y, turn.z, turn.w])
+    return found
+
+
+@pytest.mark.parametrize("prefix", ["", "front_"])
+@pytest.mark.parametrize("ground", ["none", "fixed", "track"])
+def test_the_motion_is_read_and_its_frames_connect(tmp_path, prefix, ground):
+    obstacles = [] if ground == "none" else ["--set=obstacles.find=true", f"--set=mount.ground={ground}"]
+    command = [PROGRAM, "run", "--demo", "--demo-size", "320x240", "--frames", str(FRAMES), "-d", "64", "--headless",
+               "--odometry", "--record", "out.mcap", "--mcap", "left,odometry", "--set=mount.x_m=0.25",
+               "--set=mount.z_m=0.8", f"--set=output.frame_prefix={prefix}", *obstacles, *CAMERAS]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("STEREOD_")}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    known, found = get_typestore(Stores.ROS2_JAZZY), {}
+    with AnyReader([tmp_path / "out.mcap"], default_typestore=known) as reader:
+        for connection in reader.connections:
+            ours = get_typestore(Stores.EMPTY)
+            ours.register(get_types_from_msg(connection.msgdef.data, connection.msgtype))
+            assert ours.hash_rihs01(connection.msgtype) == known.hash_rihs01(connection.msgtype), connection.topic
+        for connection, _, raw in reader.messages():
+            found.setdefault(connection.topic, []).append(known.deserialize_cdr(raw, connection.msgtype))
+    fixed, moving = transforms_of(found["/tf_static"]), transforms_of(found.get("/tf", []))
+    # A frame has one parent, and every frame hangs below one root.
+    assert not set(fixed) & set(moving)
+    outer = {inner: {place[0] for place in places.values()} for inner, places in (fixed | moving).items()}
+    assert all(len(frames) == 1 for frames in outer.values()), outer
+    frame = f"{prefix}right_optical_frame"
+    while frame in outer:
+        [frame] = outer[frame]
+    assert frame == ("base_link" if prefix else "odom")
+    [link] = [places[f"{prefix}stereo_link"] for places in (fixed, moving) if f"{prefix}stereo_link" in places]
+    if ground == "track":
+        assert len(link) == FRAMES
+    else:
+        assert [place[1] for place in link.values()] == [[0.25, 0, 0.8]]
+    # The first pair has no pose before it.
+    assert 0 < len(found["/odom"]) < FRAMES
+    for message in found["/odom"]:
+        assert (message.header.frame_id, message.child_frame_id) == (f"{prefix}odom", "base_link")
+        assert number_of(message.header.stamp) > 0
+        at, turn = message.pose.pose.position, message.pose.pose.orientation
+        place = [at.x, at.y, at.z], [turn.x, turn.y, turn.z, turn.w]
+        np.testing.assert_allclose(np.linalg.norm(place[1]), 1)
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        if not prefix:
+            assert moving["base_link"][stamp] == ("odom", *place)
+        covariance = np.reshape(message.pose.covariance, (6, 6))
+        np.testing.assert_allclose(covariance, covariance.T, rtol=1e-9, atol=1e-15)
+        assert (np.diag(covariance) > 0).all() and (np.linalg.eigvalsh(covariance) > -1e-12).all()
+        np.testing.assert_array_equal(np.reshape(message.twist.covariance, (6, 6)), 9999 * np.eye(6))
+        assert np.isfinite([message.twist.twist.linear.x, message.twist.twist.angular.z]).all()
+
+
 def test_the_client_of_foxglove_reads_every_topic(run, tmp_path):
     modules = os.environ.get("STEREOD_NODE_MODULES")
     if not modules:

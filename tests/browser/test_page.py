@@ -468,6 +468,63 @@ def test_without_obstacles_nothing_covers_the_picture(program, open_page):
     assert knob(page, "obstacles.far_m").count() == 0 and not page.locator("#zones").is_visible()
 
 
+def track(page):
+    """Numbers of the parts and of the points of the path on the screen."""
+    line = page.locator("#path path").first.get_attribute("d")
+    return line.count("M"), line.count("M") + line.count("L")
+
+
+def test_the_path_from_above_grows_by_its_changes(run, open_page):
+    program = run("--focal", "300", "--baseline", "0.12", "--odometry", "--set=demo.rate=10")
+    page = open_page(program.url)
+    page.locator("#path svg").wait_for()
+    assert re.search(r" m, drift [\d.]+ %|lost: ", page.locator("#path div").inner_text())
+    page.keyboard.press("k")
+    assert not page.locator("#path").is_visible() and page.locator("#way").get_attribute("aria-pressed") == "false"
+    page.click("#way")
+    page.locator("#path svg").wait_for()
+    until(lambda: len(texts(page, "path")) > 9)
+    pause(page)
+    # What was kept and added is what a client gets that comes later. The vehicle ends the line.
+    late = open_page(program.url)
+    whole = texts(late, "path")[0]
+    assert whole["keep"] == 0
+    assert all(message["keep"] > 0 for message in texts(page, "path")[-3:] if whole["points"])
+    until(lambda: track(late)[1] == track(page)[1] == len(whole["points"]) + 1)
+    until(lambda: "odometry" in texts(page, "status")[-1])
+    page.keyboard.press("i")
+    page.locator("#facts dt", has_text="Odometry").wait_for()
+
+
+def test_the_path_has_gaps_and_says_that_the_vehicle_is_lost(run, open_page):
+    program = run("--focal", "300", "--baseline", "0.12", "--odometry")
+    page = open_page(program.url)
+    page.evaluate("""window.altered.path = {keep: 0, points: [[0, 0, 1], [0, -3, 0], [1, -6, 1], [2, -6, 0]], now: [2.5, -6, 90],
+        square: [-3, -7, 8], bar_m: 2, text: "lost: too few points seen again", lost: true};""")
+    page.locator("#path .alarm").wait_for()
+    assert page.locator("#path .alarm").inner_text() == "lost: too few points seen again"
+    assert page.locator("#path path").first.get_attribute("d") == "M0 0L0 -3M1 -6L2 -6L2.5 -6"
+    assert page.locator("#path text").text_content() == "2 m"
+    # Right of the start and above it, and the square is wholly in its panel.
+    # Each pair draws them anew, so both are measured at once.
+    vehicle, square = page.evaluate("""() => [".vehicle", "svg"].map(part => {
+        const {x, y, width, height} = document.querySelector("#path " + part).getBoundingClientRect();
+        return [x, y, width, height];
+    })""")
+    middle = [(vehicle[axis] + vehicle[axis + 2] / 2 - square[axis]) / square[axis + 2] for axis in (0, 1)]
+    assert abs(middle[0] - 5.5 / 8) < 0.05 and abs(middle[1] - 1 / 8) < 0.05, middle
+    page.set_viewport_size({"width": 320, "height": 640})
+    box, stage = (page.locator(name).bounding_box() for name in ("#path", "#stage"))
+    assert box["x"] >= stage["x"] and box["x"] + box["width"] <= 320 and box["y"] > stage["y"]
+
+
+def test_without_odometry_there_is_no_path(program, open_page):
+    page = open_page(program.url)
+    page.keyboard.press("k")
+    assert not page.locator("#path").is_visible() and not page.locator("#way").is_visible()
+    assert not texts(page, "path")
+
+
 def test_points_rotate_zoom_and_move(program, open_page):
     page = open_page(program.url)
     page.keyboard.press("3")

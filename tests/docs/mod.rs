@@ -21,7 +21,7 @@ use crate::common::program::stereod;
 use blocks::Block;
 
 /// Blocks that are only shown: the document, the beginning of the block, its kind.
-const SHOWN: [(&str, &str, &str); 23] = [
+const SHOWN: [(&str, &str, &str); 24] = [
     ("docs/clusters.md", "sbatch", "needs Slurm; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "parallel", "needs GNU parallel; scripts/clusters.sh runs it"),
     ("docs/clusters.md", "python3 config/clusters/ray", "needs Ray; scripts/clusters.sh runs it"),
@@ -42,6 +42,7 @@ const SHOWN: [(&str, &str, &str); 23] = [
     ("docs/obstacles.md", "stereod run ... --calibration rig.toml --mqtt", "needs Frigate"),
     ("docs/obstacles.md", "import json", "waits for datagrams; tests/run/obstacles.rs"),
     ("docs/obstacles.md", "[[zone]]", "zones; src/obstacles/zones.rs reads such files"),
+    ("docs/odometry.md", "{\"pair\"", "JSON; src/io/sink/poses.rs writes such lines"),
     ("docs/outputs.md", "WARN recording", "messages"),
     ("docs/python.md", "pip install", "installs wheels; scripts/test.sh does that"),
     ("docs/recipes.md", "stored = double", "MATLAB"),

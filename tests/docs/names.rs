@@ -12,7 +12,9 @@ const FOLDERS: [&str; 6] = ["src", "kernels", "shaders", "tests", "scripts", "co
 const ENDS: [&str; 8] = [".rs", ".cu", ".cuh", ".wgsl", ".py", ".sh", ".js", ".c"];
 
 /// Files and names of other programs.
-const FOREIGN: [&str; 20] = [
+const FOREIGN: [&str; 22] = [
+    "VISO_TYPE",
+    "EKF2_EV_CTRL",
     "PRX1_TYPE",
     "CP_DIST",
     "CP_GO_NO_DATA",

@@ -554,6 +554,54 @@ def test_a_pickled_result_keeps_cameras_and_masks(scene):
             kind((*state[:2], wrong, *state[3:]))
 
 
+def odometry_of(scene, **parameters):
+    left, right, _ = scene
+    rig = stereod.Calibration.of_rectified(left.shape[::-1], focal_px=100, baseline_m=0.2)
+    return stereod.Matcher(calibration=rig, odometry=True, **CPU, **parameters), left, right
+
+
+@pytest.mark.parametrize("confidence", [True, False])
+def test_odometry_tells_poses_of_a_stream(scene, confidence):
+    matcher, left, right = odometry_of(scene, confidence=confidence)
+    for d in [matcher.next(left, right, 1.0), *matcher.stream([(left, right, 0.0), (left, right, 0.1)])]:
+        assert d.pose.shape == (4, 4) and d.pose.dtype == np.float64
+        # The rig stands still.
+        np.testing.assert_allclose(d.pose, np.eye(4), atol=0.02)
+        told = d.odometry
+        assert told["lost"] is None and told["breaks"] == 0 and len(told["covariance"]) == 36
+        np.testing.assert_allclose(told["position_m"], 0, atol=0.02)
+        np.testing.assert_allclose(told["quaternion"], [0, 0, 0, 1], atol=0.02)
+
+
+def test_a_pair_of_no_stream_has_no_pose(scene):
+    matcher, left, right = odometry_of(scene)
+    for d in [matcher(left, right), *matcher.batch([left, left], [right, right])]:
+        assert d.pose is None and d.odometry is None
+    d = stereod.Matcher(**CPU).next(left, right, 1.0)
+    assert d.pose is None and d.odometry is None
+
+
+def test_odometry_needs_cameras(scene):
+    left, right, _ = scene
+    matcher = stereod.Matcher(odometry=True, **CPU)
+    for work in [lambda: matcher.next(left, right, 0.0), lambda: next(matcher.stream([(left, right, 0.0)]))]:
+        with pytest.raises(ValueError, match="`odometry` needs known cameras; make the matcher with a calibration"):
+            work()
+
+
+def test_a_pickled_result_keeps_its_pose(scene):
+    matcher, left, right = odometry_of(scene)
+    d = matcher.next(left, right, 1.0)
+    again = pickle.loads(pickle.dumps(d))
+    np.testing.assert_array_equal(again.pose, d.pose)
+    assert again.odometry == d.odometry and d.odometry is not None
+    kind, (state,) = d.__reduce__()
+    lost = kind((*state[:6], (*state[6][:3], "too few points seen again", *state[6][4:])))
+    assert lost.pose is None and lost.odometry["lost"] == "too few points seen again"
+    with pytest.raises(ValueError, match="no known reason"):
+        kind((*state[:6], (*state[6][:3], "bored", *state[6][4:])))
+
+
 def test_the_right_map_needs_the_matcher_of_the_result(scene):
     left, right, _ = scene
     d = stereod.Matcher(**CPU)(left, right)

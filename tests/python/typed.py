@@ -28,6 +28,13 @@ def stacks(lefts: npt.NDArray[np.uint8], rights: list[npt.NDArray[np.uint8]]) ->
     return batch.disparity if len(batch) > 1 else batch[0].disparity
 
 
+def path(left: npt.NDArray[np.uint8], right: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    rig = stereod.Calibration.of_rectified((640, 480), focal_px=500, baseline_m=0.1)
+    result = stereod.Matcher(calibration=rig, odometry=True).next(left, right, 0.0)
+    assert result.pose is not None and result.odometry is not None
+    return result.pose
+
+
 def wrong(left: npt.NDArray[np.uint8], sgbm: stereod.StereoSGBM) -> None:
     """Every line has a mistake; mypy reports an `ignore` that hides none."""
     stereod.Matcher(disparites=64)  # type: ignore[call-arg]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import rclpy
 from PIL import Image as Picture
+from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2
 from stereo_msgs.msg import DisparityImage
@@ -35,9 +36,9 @@ os.environ |= {"ROS_DOMAIN_ID": str(os.getpid() % 100 + 1), "ROS_AUTOMATIC_DISCO
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("STEREOD_")}
 
 
-def start(folder, *arguments, frames=0):
+def start(folder, *arguments, frames=0, size=(WIDTH, HEIGHT)):
     """Starts a run of the demo scene at its pace."""
-    command = [PROGRAM, "run", "--demo", "--demo-size", f"{WIDTH}x{HEIGHT}", "-d", "32", "--headless", "--engine", "cpu",
+    command = [PROGRAM, "run", "--demo", "--demo-size", "{}x{}".format(*size), "-d", "32", "--headless", "--engine", "cpu",
                "--frames", str(frames), "--focal", str(FOCAL), "--baseline", str(BASELINE),
                "--set=source.pace=realtime", *arguments]
     with open(folder / "log", "w") as log:
@@ -136,6 +137,27 @@ def test_a_late_subscriber_of_another_implementation_gets_the_transform(node, tm
     end(program)
     node.destroy_subscription(heard)
     assert late.stdout.split() == ["left_optical_frame", "right_optical_frame", str(BASELINE), "0.0", "0.0"], late.stderr
+
+
+def test_odometry_reaches_reliable_subscribers_and_places_the_vehicle(node, tmp_path):
+    program = start(tmp_path, "--ros2", "/front", "--odometry", "--set=mount.x_m=0.25", size=(320, 240))
+    # As rclpy and rclcpp ask by default.
+    got = []
+    heard = node.create_subscription(Odometry, "/front/odom", got.append, 10)
+    moving = subprocess.Popen([sys.executable, HERE / "moving_tf.py"], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    try:
+        limit = time.monotonic() + 60
+        while time.monotonic() < limit and (moving.poll() is None or len(got) < 5):
+            rclpy.spin_once(node, timeout_sec=0.1)
+        assert moving.poll() == 0 and len(got) >= 5, (tmp_path / "log").read_text()
+    finally:
+        moving.kill()
+        end(program)
+        node.destroy_subscription(heard)
+    assert {(message.header.frame_id, message.child_frame_id) for message in got} == {("odom", "base_link")}
+    found = json.loads(moving.stdout.read())
+    assert [place[:2] for place in found["moving"]] == [["odom", "base_link"]]
+    assert ["base_link", "stereo_link", [0.25, 0, 0]] in found["static"], found
 
 
 def test_a_stalled_subscriber_costs_the_run_nothing(tmp_path):

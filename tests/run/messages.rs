@@ -98,6 +98,28 @@ fn a_mount_that_follows_the_ground_is_recorded_with_each_pair() {
 }
 
 #[test]
+fn the_motion_is_recorded_with_the_pairs_whose_pose_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["--demo", "--demo-size", "320x240", "--headless", "--frames", "5", "--odometry"];
+    let outputs = ["--focal", "400", "--baseline", "0.1", "--record"];
+    for (name, prefix) in [("alone.mcap", ""), ("front.mcap", "front_")] {
+        let prefix = format!("--set=output.frame_prefix={prefix}");
+        statistics(folder.path(), &[&demo[..], &outputs, &[name, &prefix]].concat());
+    }
+    let alone = times(&folder.path().join("alone.mcap"), true);
+    let left = &alone["/left/image_rect"];
+    assert_eq!((left.len(), alone["/tf_static"].len()), (5, 1));
+    let (poses, transforms) = (&alone["/odom"], &alone["/tf"]);
+    assert!(transforms.iter().all(|time| left.contains(time)), "{alone:?}");
+    assert!(poses.iter().all(|time| transforms.contains(time)), "{alone:?}");
+    // The first pair has no velocity.
+    assert!(!poses.contains(&left[0]), "{alone:?}");
+    // A rig with a prefix may have neighbours, so it does not place the vehicle.
+    let front = times(&folder.path().join("front.mcap"), true);
+    assert_eq!((&front["/odom"], front.get("/tf")), (poses, None));
+}
+
+#[test]
 fn rosbag2_offers_what_is_sent_once_to_later_subscribers() {
     let folder = tempfile::tempdir().unwrap();
     let outputs = ["--frames", "2", "--record", "o.mcap"];

@@ -17,6 +17,7 @@ mod manager;
 mod messages;
 mod metrics;
 mod obstacles;
+mod odometry;
 mod outputs;
 mod over_http;
 mod over_rtsp;

@@ -43,6 +43,7 @@ fn child_that_writes_until_it_is_killed() {
         geometry: None,
         has_colour: false,
         has_obstacles: false,
+        has_odometry: false,
         has_verdicts: false,
         tracks_ground: false,
         clock: None,

@@ -29,6 +29,7 @@ fn stream(min: i32, count: usize) -> StreamInfo {
         geometry: Some(geometry),
         has_colour: false,
         has_obstacles: false,
+        has_odometry: false,
         has_verdicts: false,
         tracks_ground: false,
         clock: None,

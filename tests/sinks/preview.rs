@@ -25,6 +25,7 @@ fn stream(width: usize, height: usize) -> StreamInfo {
         geometry: None,
         has_colour: false,
         has_obstacles: false,
+        has_odometry: false,
         has_verdicts: false,
         tracks_ground: false,
         clock: None,

@@ -62,6 +62,7 @@ fn stream(width: usize, height: usize, min: i32, count: usize) -> StreamInfo {
         geometry: None,
         has_colour: false,
         has_obstacles: false,
+        has_odometry: false,
         has_verdicts: false,
         tracks_ground: false,
         clock: None,

@@ -183,6 +183,7 @@ fn full_overlay() -> OverlayContent {
     OverlayContent {
         temporal: None,
         around: None,
+        path: None,
         rates: Rates {
             timing: Timing::Latency,
             frames_per_second: Some(29.97),

@@ -136,7 +136,7 @@ fn join(kind: &Kind, path: &str, parts: &[(PathBuf, Manifest)], to: &Path) -> Re
             Ok(())
         }
         // A batch does not write them.
-        Kind::Statistics | Kind::Shared => Ok(()),
+        Kind::Statistics | Kind::Map | Kind::Shared | Kind::WholeRun(..) => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod messages;
 pub mod numbered;
 mod output;
 pub mod pictures;
+pub mod poses;
 pub mod restarting;
 pub mod segments;
 pub mod still;
@@ -34,6 +35,8 @@ pub struct StreamInfo {
     pub has_colour: bool,
     /// Set if obstacles are found in every pair.
     pub has_obstacles: bool,
+    /// Set if the motion of the rig is followed.
+    pub has_odometry: bool,
     /// Set if matching checks a network.
     pub has_verdicts: bool,
     /// Whether the place of the camera on the vehicle is that of each pair, because it follows the ground.

@@ -11,7 +11,7 @@ use crate::sink::segments::Place;
 use crate::sink::still::{About, Still, StillFormat};
 use crate::sink::{Sink, StreamInfo};
 use stereod_core::frame::{Matched, StereoGeometry};
-use stereod_core::picture::cloud::{self, CloudFormat, CloudOptions};
+use stereod_core::picture::cloud::{self, CloudFormat, CloudOptions, Place as CameraPlace};
 use stereod_core::picture::encoding::UNKNOWN;
 use stereod_core::picture::numbers::{Numbers, Quantity};
 use stereod_core::picture::png::DisparityPng;
@@ -133,6 +133,7 @@ impl Sink for Pictures {
                 rate: self.rate,
                 number: Some(number),
                 timecode: self.labels.timecode(frame.pair.timestamp),
+                pose: frame.odometry.as_ref().filter(|it| it.lost.is_none()).map(|it| it.pose),
             },
         };
         self.files.write(number, &still.encode(self.format)?)
@@ -205,7 +206,8 @@ impl Sink for Clouds {
         let left = &frame.pair.left;
         let colour = |x, y| left.rgb_at(x, y);
         let confidence = frame.confidence.as_ref();
-        let Self { format, options, .. } = *self;
+        let place = frame.odometry.as_deref().map(CameraPlace::from);
+        let (format, options) = (self.format, CloudOptions { place, ..self.options });
         let map = &frame.disparity;
         let (file, _) = cloud::encode_cloud(format, map, confidence, &geometry, options, colour)?;
         self.files.write(number(&self.labels, frame), &file)

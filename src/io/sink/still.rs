@@ -17,6 +17,7 @@ use stereod_core::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL
 use stereod_core::matching::confidence::{DEVIATION_LIMITS, deviation_px};
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png::{self, DisparityPng};
+use stereod_core::pose::Pose;
 
 /// The formats of [`Still::write`], by extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -100,6 +101,8 @@ pub struct About<'a> {
     /// Number of the image in the source.
     pub number: Option<u64>,
     pub timecode: Option<Timecode>,
+    /// Pose of the left camera in its own frame at the first pair, if known.
+    pub pose: Option<Pose>,
 }
 
 impl<'a> Still<'a> {
@@ -248,6 +251,7 @@ impl About<'_> {
                 let rate = gstreamer::Fraction::approximate_f64(rate)?;
                 Some((rate.numer(), u32::try_from(rate.denom()).ok()?))
             }),
+            world_to_camera: self.pose.map(|pose| world_to_camera(&pose)),
             ..LayerAttributes::default()
         };
         let number = self.number.and_then(|number| i32::try_from(number).ok());
@@ -257,6 +261,17 @@ impl About<'_> {
         attributes.other.extend(number.into_iter().chain(source));
         attributes
     }
+}
+
+/// Returns OpenEXR's matrix of a pose, which multiplies rows of coordinates from the left. Its axes are x to the right, y
+/// up and z ahead (<https://openexr.com/en/latest/StandardAttributes.html>), in both frames.
+fn world_to_camera(pose: &Pose) -> [f32; 16] {
+    let Pose { rotation, position_m } = pose.with_axes([1.0, -1.0, 1.0]).inverse();
+    let column = |to: usize| [0, 1, 2].map(|from| rotation[to][from]);
+    let [right, up, ahead] = [0, 1, 2].map(column);
+    let row = |from: usize| [right[from], up[from], ahead[from], 0.0];
+    let rows = [row(0), row(1), row(2), [position_m[0], position_m[1], position_m[2], 1.0]];
+    std::array::from_fn(|place| (rows[place / 4][place % 4] + 0.0) as f32)
 }
 
 /// Converts a text to UTF-8, as OpenEXR stores texts.
@@ -554,6 +569,7 @@ mod tests {
                 rate: Some(f64::from(rate[0]) / f64::from(rate[1])),
                 number: Some(1001),
                 timecode: Some(code),
+                pose: None,
             };
             let still = Still { geometry: Some(&geometry), about, ..Still::of(&map, RANGE) };
             still.write(&path).unwrap();
@@ -579,6 +595,39 @@ mod tests {
         assert!(
             (f64::from(x) - expected[0]).abs() < 1e-6 && (f64::from(y) - expected[1]).abs() < 1e-6
         );
+    }
+
+    #[test]
+    fn exr_has_the_matrix_of_the_camera() {
+        // Half a metre to the right, 1 m up and 2 m ahead, turned to the right by 90 degrees.
+        let rotation = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]];
+        let pose = Pose { rotation, position_m: [0.5, -1.0, 2.0] };
+        let map = map();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.exr");
+        let written = |pose| {
+            let about = About { pose, ..About::default() };
+            Still { about, ..Still::of(&map, RANGE) }.write(&path).unwrap();
+            let image = exr::prelude::read_first_flat_layer_from_file(&path).unwrap();
+            image.layer_data.attributes.world_to_camera
+        };
+        assert_eq!(written(None), None);
+        let matrix = written(Some(pose)).unwrap();
+        // Right, up and ahead of a point, of which the camera is now at the place.
+        let seen = |[right, up, ahead]: [f32; 3]| {
+            [0, 1, 2].map(|column| {
+                let of = |row: usize| matrix[4 * row + column];
+                right * of(0) + up * of(1) + ahead * of(2) + of(3)
+            })
+        };
+        assert_eq!(seen([0.5, 1.0, 2.0]), [0.0; 3]);
+        assert_eq!(
+            seen([3.5, 1.0, 2.0]),
+            [0.0, 0.0, 3.0],
+            "ahead is to the right of the first pair"
+        );
+        assert_eq!(seen([0.5, 2.0, 1.0]), [1.0, 1.0, 0.0]);
+        assert_eq!([3, 7, 11, 15].map(|place| matrix[place]), [0.0, 0.0, 0.0, 1.0]);
     }
 
     #[test]

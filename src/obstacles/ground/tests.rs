@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use stereod_core::frame::INVALID;
+use stereod_core::pose::Pose;
 
 const SIZE: [usize; 2] = [320, 240];
 
@@ -320,7 +321,7 @@ fn told(tracker: &mut Tracker, attitude: [f64; 2], height: f64, at_ms: u64) -> T
     let surfaces: &[Surface] = if height > 0.0 { &[FLOOR] } else { &[] };
     let values = map(&camera(height, attitude), &geometry, surfaces, QUIET);
     let view = View { width: SIZE[0], values: &values, confidence: None, geometry };
-    tracker.update(&view, Duration::from_millis(at_ms))
+    tracker.update(&view, Duration::from_millis(at_ms), None)
 }
 
 #[test]
@@ -348,6 +349,32 @@ fn the_tracker_smooths_holds_and_returns() {
         assert!((again.mount.position_m[2] - 1.3).abs() < 0.02, "{again:?}");
         assert_eq!(&again.mount.position_m[..2], &configured.position_m[..2]);
     }
+}
+
+#[test]
+fn the_attitude_turns_with_the_pose_without_a_lag() {
+    let configured = camera(1.2, [0.0, 10.0]);
+    let mut tracker = Tracker::new(configured, Tracking::default()).unwrap();
+    let mut told = |pitch: f64, height: f64, at_ms: u64, part: u32| {
+        let (sin, cos) = pitch.to_radians().sin_cos();
+        // The camera's axes in those of a level one: it looks down by the pitch.
+        let rotation = [[1.0, 0.0, 0.0], [0.0, cos, sin], [0.0, -sin, cos]];
+        let geometry = geometry(0.3);
+        let surfaces: &[Surface] = if height > 0.0 { &[FLOOR] } else { &[] };
+        let values = map(&camera(height, [0.0, pitch]), &geometry, surfaces, QUIET);
+        let view = View { width: SIZE[0], values: &values, confidence: None, geometry };
+        let pose = Some((Pose { rotation, position_m: [0.0; 3] }, part));
+        tracker.update(&view, Duration::from_millis(at_ms), pose).mount.attitude_deg[1]
+    };
+    assert!((told(12.0, 1.2, 100, 0) - 12.0).abs() < 0.2);
+    let now = told(16.0, 1.2, 120, 0);
+    assert!((now - 16.0).abs() < 0.2, "{now}");
+    // While no ground is seen, it turns, too.
+    let now = told(9.0, 0.0, 140, 0);
+    assert!((now - 9.0).abs() < 0.2, "{now}");
+    // Nobody knows how it turned in a break of the path.
+    let now = told(13.0, 0.0, 160, 1);
+    assert!((now - 9.0).abs() < 0.2, "{now}");
 }
 
 #[test]

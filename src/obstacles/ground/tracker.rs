@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::fit::{Plane, sample};
 use super::{Effort, Ground, Limits, NoGround, Search, View, down_of, mounted};
 use stereod_core::obstacles::Mount;
+use stereod_core::pose::{Pose, transposed, turned};
 
 const QUICK: Effort = Effort { points: 2500, coarse: 800, draws: 400, kept: 2, rounds: [3, 2] };
 
@@ -39,6 +40,8 @@ struct Last {
     down: [f64; 3],
     height_m: f64,
     at: Duration,
+    /// Pose of the camera, and the part of its path.
+    pose: Option<(Pose, u32)>,
 }
 
 /// Origin of the mount that a [`Tracker`] tells.
@@ -101,15 +104,17 @@ impl Tracker {
     }
 
     /// Returns the mount for a pair, `at` being the capture time of its left image. After a step back in time, as of a
-    /// recording that begins again, earlier pairs are forgotten.
-    pub fn update(&mut self, view: &View, at: Duration) -> Tracked {
+    /// recording that begins again, earlier pairs are forgotten. `pose` is that of the camera, if it is known
+    /// ([`Odometry::known`](stereod_core::pose::Odometry::known)): the attitude turns with it, so that the smoothing does
+    /// not lag behind.
+    pub fn update(&mut self, view: &View, at: Duration, pose: Option<(Pose, u32)>) -> Tracked {
         let past =
             |last: &Last| at.checked_sub(last.at).is_some_and(|age| age <= self.settings.hold);
-        self.last = self.last.filter(past);
+        self.last = self.last.filter(past).map(|last| last.turned(pose));
         let ground = self.find(view);
         let state = match (&ground, self.last) {
             (Ok(ground), last) => {
-                self.last = Some(self.smoothed(last, ground, at));
+                self.last = Some(Last { pose, ..self.smoothed(last, ground, at) });
                 State::Tracked
             }
             (Err(_), Some(_)) => State::Held,
@@ -136,11 +141,25 @@ impl Tracker {
         let (down, height_m) = (down_of(&ground.mount), ground.mount.position_m[2]);
         let constant = self.settings.smoothing.as_secs_f64();
         let Some(last) = last.filter(|_| constant > 0.0) else {
-            return Last { down, height_m, at };
+            return Last { down, height_m, at, pose: None };
         };
         let gain = 1.0 - (-at.saturating_sub(last.at).as_secs_f64() / constant).exp();
         let mixed = |old: f64, new: f64| old + gain * (new - old);
         let down = Plane([0, 1, 2].map(|i| mixed(last.down[i], down[i]))).normal();
-        Last { down, height_m: mixed(last.height_m, height_m), at }
+        Last { down, height_m: mixed(last.height_m, height_m), at, pose: None }
+    }
+}
+
+impl Last {
+    /// Returns the state after the rotation of the camera to a pose.
+    fn turned(self, pose: Option<(Pose, u32)>) -> Self {
+        let (Some((now, part)), Some((before, part_before))) = (pose, self.pose) else {
+            return Self { pose: pose.or(self.pose), ..self };
+        };
+        if part != part_before {
+            return Self { pose, ..self };
+        }
+        let down = turned(&transposed(&now.rotation), turned(&before.rotation, self.down));
+        Self { down, pose, ..self }
     }
 }

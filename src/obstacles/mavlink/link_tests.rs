@@ -12,7 +12,8 @@ use ::mavlink::MavlinkReader;
 use ::mavlink::dialects::ardupilotmega::MavMessage;
 use serde_json::Value;
 use serialport::{SerialPort, TTYPort};
-use stereod_core::obstacles::{Bin, Obstacles, Scan};
+use stereod_core::obstacles::{Bin, Mount, Obstacles, Scan};
+use stereod_core::pose::{Lost, Odometry, Pose};
 
 use super::ring_tests::{clear_ahead, nearest, obstacles};
 use super::{Address, FRESH, Link, Messages, Settings, Trouble, Troubles};
@@ -44,7 +45,7 @@ fn feed_until(
     while !happened() {
         assert!(start.elapsed() < GUARD, "{what}; {} scans were lost", link.losses());
         for (rig, seen) in rigs.iter().enumerate() {
-            link.send(rig, seen.clone(), unix());
+            link.send(rig, seen.clone(), 0.0, unix());
         }
         std::thread::sleep(PAIR);
     }
@@ -226,6 +227,61 @@ fn check_px4(line: &Value, post_m: f64) {
         [bin(180), bin(160), bin(200)],
         [&Value::from(70), &"clear".into(), &"clear".into()]
     );
+}
+
+#[test]
+fn the_motion_of_the_vehicle_is_told_while_it_is_known() {
+    let Some((autopilots, port)) = Autopilots::start() else { return };
+    let none = Messages { ring: false, points: false, forward: false };
+    let link = Link::open(settings(&format!("udp://127.0.0.1:{port}"), none)).unwrap();
+    link.claim_motion(1).unwrap();
+    link.claim_motion(1).unwrap();
+    let error = link.claim_motion(0).unwrap_err().to_string();
+    assert!(error.contains("mavlink_odometry"), "{error}");
+
+    let odometry = Odometry {
+        pose: Pose { position_m: [-1.0, 0.25, 2.0], ..Pose::IDENTITY },
+        covariance: [[0.0; 6]; 6],
+        velocity: Some([0.0, 0.0, 3.0, 0.0, -0.5, 0.0]),
+        lost: None,
+        breaks: 3,
+        path_m: 2.0,
+        points: [150, 200],
+        mount: Mount::default(),
+    };
+    let lost = Odometry { lost: Some(Lost::Unseen), breaks: 9, ..odometry };
+    let mut told = Value::Null;
+    let start = Instant::now();
+    while told.is_null() {
+        assert!(start.elapsed() < GUARD, "no ODOMETRY");
+        for told in [lost, odometry] {
+            link.send_motion(Box::new(told), unix());
+            std::thread::sleep(PAIR);
+        }
+        for line in autopilots.heard().into_iter().filter(|line| line["message"] == "ODOMETRY") {
+            assert_eq!(line["fields"]["reset_counter"], 3, "while it is lost, nothing is told");
+            told = line;
+        }
+    }
+    let fields = &told["fields"];
+    let number = |name: &str| fields[name].as_f64().unwrap();
+    for (name, expected) in [
+        ("frame_id", 20.0),
+        ("child_frame_id", 12.0),
+        ("estimator_type", 2.0),
+        ("quality", 75.0),
+        ("x", 2.0),
+        ("y", -1.0),
+        ("z", 0.25),
+        ("vx", 3.0),
+        ("yawspeed", -0.5),
+    ] {
+        assert_eq!(number(name), expected, "{name}");
+    }
+    assert_eq!(fields["q"], serde_json::json!([1.0, 0.0, 0.0, 0.0]));
+    assert_eq!(fields["velocity_covariance"][0], Value::Null, "it is not known");
+    let captured = Duration::from_micros(fields["time_usec"].as_u64().unwrap());
+    assert!(unix().abs_diff(captured) < GUARD, "{captured:?}");
 }
 
 #[test]
@@ -414,7 +470,7 @@ fn the_rate_is_limited_and_the_newest_scan_wins() {
         let mut scan = clear_ahead();
         let metres = f64::from(centimetres) / 100.0 + 0.001;
         scan.bins.fill(Bin::Obstacle(nearest(metres, metres, [1.0; 3])));
-        link.send(0, Arc::new(obstacles(scan, 0.0, 0.0)), unix());
+        link.send(0, Arc::new(obstacles(scan, 0.0, 0.0)), 0.0, unix());
         std::thread::sleep(PAIR / 2);
     };
     (100..200).for_each(send);

@@ -4,10 +4,12 @@
 use std::f32::consts::FRAC_PI_4;
 
 use ::mavlink::dialects::ardupilotmega::{
-    DISTANCE_SENSOR_DATA, HEARTBEAT_DATA, MavAutopilot, MavDistanceSensor, MavFrame, MavModeFlag,
-    MavSensorOrientation, MavState, MavType, OBSTACLE_DISTANCE_3D_DATA, OBSTACLE_DISTANCE_DATA,
+    DISTANCE_SENSOR_DATA, HEARTBEAT_DATA, MavAutopilot, MavDistanceSensor, MavEstimatorType,
+    MavFrame, MavModeFlag, MavSensorOrientation, MavState, MavType, OBSTACLE_DISTANCE_3D_DATA,
+    OBSTACLE_DISTANCE_DATA, ODOMETRY_DATA,
 };
 use stereod_core::obstacles::{Bin, Obstacles};
+use stereod_core::pose::Odometry;
 
 use super::around::{ELEMENT_DEG, ELEMENTS, Limits, Reading};
 
@@ -165,6 +167,67 @@ pub fn points(
     messages
 }
 
+/// Returns the motion of the vehicle as ODOMETRY, captured at `time_usec` since 1970; `None` while the rig is lost, or
+/// if its velocity is not known, because ArduPilot takes the velocity with the pose.
+///
+/// Of all clocks it is ours, because PX4 converts the time by its own TIMESYNC with us (Timesync.cpp, sync_stamp) and
+/// ArduPilot corrects any clock by the arrival of its messages. ArduPilot takes no other frames than these two.
+pub fn odometry(odometry: &Odometry, time_usec: u64) -> Option<ODOMETRY_DATA> {
+    let Odometry { pose, covariance, velocity, lost, breaks, points: [agree, all], .. } =
+        odometry.of_vehicle();
+    if lost.is_some() {
+        return None;
+    }
+    // Ahead, left, up to ahead, right, down: of positions, angles and the vector of a quaternion alike.
+    let down = |[x, y, z]: [f64; 3]| [x as f32, -y as f32, -z as f32];
+    let [vx, vy, vz, about_x, about_y, about_z] = velocity?;
+    let ([x, y, z], [vx, vy, vz]) = (down(pose.position_m), down([vx, vy, vz]));
+    let [rollspeed, pitchspeed, yawspeed] = down([about_x, about_y, about_z]);
+    let [qx, qy, qz, qw] = pose.quaternion();
+    let [qx, qy, qz] = down([qx, qy, qz]);
+    let mut unknown = [0.0; 21];
+    unknown[0] = f32::NAN;
+    let share = 100.0 * f64::from(agree) / f64::from(all.max(1));
+    Some(ODOMETRY_DATA {
+        time_usec,
+        x,
+        y,
+        z,
+        q: [qw as f32, qx, qy, qz],
+        vx,
+        vy,
+        vz,
+        rollspeed,
+        pitchspeed,
+        yawspeed,
+        pose_covariance: upper_triangle(&covariance),
+        velocity_covariance: unknown,
+        frame_id: MavFrame::MAV_FRAME_LOCAL_FRD,
+        child_frame_id: MavFrame::MAV_FRAME_BODY_FRD,
+        // It wraps around.
+        reset_counter: breaks as u8,
+        estimator_type: MavEstimatorType::MAV_ESTIMATOR_TYPE_VISION,
+        // 0 means unknown, and -1 that it has failed.
+        quality: share.round().clamp(1.0, 100.0) as i8,
+    })
+}
+
+/// Returns the upper triangle of a covariance, row by row, with the axes ahead, right, down in place of ahead, left, up.
+/// If a variance is no number, its first element says that none is known.
+fn upper_triangle(covariance: &[[f64; 6]; 6]) -> [f32; 21] {
+    const SIGNS: [f64; 6] = [1.0, -1.0, -1.0, 1.0, -1.0, -1.0];
+    let places = (0..6).flat_map(|row| (row..6).map(move |column| (row, column)));
+    let mut triangle = [0.0; 21];
+    for (value, (row, column)) in triangle.iter_mut().zip(places) {
+        *value = (covariance[row][column] * SIGNS[row] * SIGNS[column] + 0.0) as f32;
+    }
+    if triangle.iter().any(|value| !value.is_finite()) {
+        triangle = [0.0; 21];
+        triangle[0] = f32::NAN;
+    }
+    triangle
+}
+
 /// Returns a point and its distance, off the origin; `None` if it is not a place.
 fn apart([x, y, z]: [f32; 3]) -> Option<([f32; 3], f32)> {
     let distance = x.hypot(y).hypot(z);
@@ -178,4 +241,66 @@ fn face([x, y, z]: [f32; 3]) -> usize {
     let pitch = (-z).atan2(x.hypot(y)).to_degrees().clamp(-75.0, 74.9);
     let sector = (yaw / 45.0) as usize % SECTORS;
     ((pitch + 75.0) / 30.0) as usize * SECTORS + sector
+}
+
+#[cfg(test)]
+mod tests {
+    use stereod_core::obstacles::Mount;
+    use stereod_core::pose::{Lost, Pose};
+
+    use super::*;
+
+    /// Returns what a camera tells that is mounted in the vehicle's origin and has turned to the left by 90 degrees.
+    fn turned_left() -> Odometry {
+        let rotation = [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]];
+        // By optical axes: right, down, ahead.
+        let covariance = std::array::from_fn(|row| {
+            std::array::from_fn(|column| match (row, column) {
+                (0, 2) | (2, 0) => 0.5,
+                _ if row == column => (row + 1) as f64,
+                _ => 0.0,
+            })
+        });
+        Odometry {
+            pose: Pose { rotation, position_m: [-1.0, 0.25, 2.0] },
+            covariance,
+            velocity: Some([0.1, -0.2, 3.0, 0.0, -0.5, 0.25]),
+            lost: None,
+            breaks: 258,
+            path_m: 3.0,
+            points: [150, 200],
+            mount: Mount::default(),
+        }
+    }
+
+    #[test]
+    fn axes_of_odometry_are_ahead_right_and_down() {
+        let told = odometry(&turned_left(), 1_700_000_000_000_001).unwrap();
+        assert_eq!(told.time_usec, 1_700_000_000_000_001);
+        assert_eq!([told.x, told.y, told.z], [2.0, -1.0, 0.25]);
+        // To the left, which is against the clock from above, about an axis that points down.
+        let half = 0.5_f32.sqrt();
+        let expected = [half, 0.0, 0.0, -half];
+        assert!(told.q.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}", told.q);
+        assert_eq!([told.vx, told.vy, told.vz], [3.0, 0.1, -0.2]);
+        assert_eq!([told.rollspeed, told.pitchspeed, told.yawspeed], [0.25, 0.0, -0.5]);
+        assert_eq!((told.frame_id as u8, told.child_frame_id as u8), (20, 12));
+        assert_eq!((told.reset_counter, told.quality), (2, 75));
+        let variances = [0, 6, 11, 15, 18, 20].map(|place| told.pose_covariance[place]);
+        assert_eq!(variances, [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]);
+        assert_eq!(told.pose_covariance[1], 0.5, "ahead and right are the optical z and x");
+        assert!(told.velocity_covariance[0].is_nan());
+    }
+
+    #[test]
+    fn odometry_that_is_not_known_is_not_told() {
+        let known = turned_left();
+        assert_eq!(odometry(&Odometry { lost: Some(Lost::Unseen), ..known }, 1), None);
+        assert_eq!(odometry(&Odometry { velocity: None, ..known }, 1), None);
+        let mut broken = known;
+        broken.covariance[4][4] = f64::INFINITY;
+        let told = odometry(&Odometry { points: [0, 0], ..broken }, 1).unwrap();
+        assert!(told.pose_covariance[0].is_nan() && told.pose_covariance[1..] == [0.0; 20]);
+        assert_eq!(told.quality, 1, "0 would mean that it is not known");
+    }
 }

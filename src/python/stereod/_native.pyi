@@ -95,6 +95,7 @@ class _Parameters(TypedDict, total=False):
     fill: _Word
     fill_max: _Whole
     steady: _Whole
+    odometry: bool | None
     temporal: _Word
     history: _Whole
     degree: _Whole
@@ -182,6 +183,10 @@ class Disparity:
     def status(self) -> npt.NDArray[np.uint8] | None: ...
     @property
     def verdicts(self) -> npt.NDArray[np.uint8] | None: ...
+    @property
+    def pose(self) -> npt.NDArray[np.float64] | None: ...
+    @property
+    def odometry(self) -> dict[str, Any] | None: ...
     @property
     def left(self) -> npt.NDArray[np.uint8]: ...
     @property

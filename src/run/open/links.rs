@@ -10,7 +10,6 @@ use anyhow::{Context, Result, bail};
 use crate::run::live::opened::Opened;
 use crate::settings::{BOXES_OF_GRAPH, Loaded, Settings};
 use stereod_core::frame::Matched;
-use stereod_core::obstacles::Obstacles;
 #[cfg(feature = "mavlink")]
 use stereod_core::thread::locked;
 use stereod_io::clock::CaptureClock;
@@ -91,13 +90,21 @@ impl Links {
         to.messages.forward = obstacles.mavlink_sensor;
         let link = shared(&obstacles.mavlink, to)?;
         let rig = run.rigs.iter().position(|name| *name == run.name).unwrap_or_default();
-        let lost = link.clone();
+        let (lost, tells_motion) = (link.clone(), obstacles.mavlink_odometry);
+        if tells_motion {
+            link.claim_motion(rig)?;
+        }
         self.add(
             "mavlink",
             run.clock,
             move || lost.losses(),
-            move |found, time| {
-                link.send(rig, Arc::new(found.clone()), time);
+            move |frame, time| {
+                if let Some(found) = &frame.obstacles {
+                    link.send(rig, Arc::new(found.clone()), turn_deg_s(frame), time);
+                }
+                if let (true, Some(odometry)) = (tells_motion, &frame.odometry) {
+                    link.send_motion(odometry.clone(), time);
+                }
             },
         );
         Ok(())
@@ -133,7 +140,11 @@ impl Links {
         if has_boxes {
             self.boxes = Some(Box::new(move |time| source.newest(messages::stamp(clock, time))));
         }
-        let show = move |found: &Obstacles, time| broker.show(found, time);
+        let show = move |frame: &Matched, time| {
+            if let Some(found) = &frame.obstacles {
+                broker.show(found, time);
+            }
+        };
         self.add("mqtt", clock, move || lost.losses(), show);
         Ok(())
     }
@@ -144,7 +155,7 @@ impl Links {
         name: &'static str,
         clock: Option<CaptureClock>,
         lost: impl Fn() -> u64 + Send + 'static,
-        send: impl FnMut(&Obstacles, Duration) + Send + 'static,
+        send: impl FnMut(&Matched, Duration) + Send + 'static,
     ) {
         self.sinks.push(Box::new(LinkSink { name, clock, lost, send }));
     }
@@ -187,7 +198,14 @@ fn shared(address: &str, settings: mavlink::Settings) -> Result<Arc<Link>> {
     Ok(link)
 }
 
-/// Hands each pair's obstacles to a link, which has a thread of its own.
+/// Returns the rate at which the vehicle turns to the left, in degrees per second; 0 if nobody follows its motion.
+#[cfg(feature = "mavlink")]
+fn turn_deg_s(frame: &Matched) -> f64 {
+    let velocity = frame.odometry.as_ref().and_then(|odometry| odometry.of_vehicle().velocity);
+    velocity.map_or(0.0, |[.., about_up]| about_up.to_degrees())
+}
+
+/// Hands what is found in each pair to a link, which has a thread of its own.
 #[cfg_attr(not(any(feature = "mavlink", feature = "mqtt")), allow(dead_code))]
 struct LinkSink<L, S> {
     name: &'static str,
@@ -196,7 +214,7 @@ struct LinkSink<L, S> {
     send: S,
 }
 
-impl<L: Fn() -> u64 + Send, S: FnMut(&Obstacles, Duration) + Send> Sink for LinkSink<L, S> {
+impl<L: Fn() -> u64 + Send, S: FnMut(&Matched, Duration) + Send> Sink for LinkSink<L, S> {
     fn name(&self) -> &str {
         self.name
     }
@@ -210,9 +228,7 @@ impl<L: Fn() -> u64 + Send, S: FnMut(&Obstacles, Duration) + Send> Sink for Link
     }
 
     fn consume(&mut self, frame: &Arc<Matched>) -> Result<()> {
-        if let Some(found) = &frame.obstacles {
-            (self.send)(found, messages::stamp(self.clock, frame.pair.timestamp));
-        }
+        (self.send)(frame, messages::stamp(self.clock, frame.pair.timestamp));
         Ok(())
     }
 

@@ -22,11 +22,18 @@ use stereod_obstacles::ground::{Tracker, Tracking};
 use stereod_obstacles::zones::ZoneRule;
 use stereod_obstacles::{draw, lines, words};
 
-/// Returns what finds the obstacles, and says in words what the first pair shows; `None` if nobody asks for them.
+/// Returns what completes the matched pairs: it adds the place of the camera on the vehicle to its odometry, finds
+/// obstacles, and says in words what the first pair shows; `None` if nobody asks for either.
 pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Option<Find>> {
     let settings = &loaded.settings;
+    let mount = settings.mount.mount();
     if !settings.finds_obstacles() {
-        return Ok(None);
+        let grid = run.finding.grid.clone();
+        let place: Find = Box::new(move |matched| {
+            matched.odometry.iter_mut().for_each(|odometry| odometry.mount = mount);
+            matched.grid = grid.take();
+        });
+        return Ok(loaded.params.odometry.then_some(place));
     }
     let geometry = run.rig.pairs.geometry.context(
         "obstacles need known cameras: give --calibration FILE, or --focal and --baseline",
@@ -39,7 +46,9 @@ pub fn finder(loaded: &Loaded, run: &Opened, boxes: Option<Boxes>) -> Result<Opt
         if let Some(next) = finding.take() {
             finder.go_on_as(next);
         }
+        matched.odometry.iter_mut().for_each(|odometry| odometry.mount = finder.mount());
         matched.obstacles = finder.find(matched);
+        matched.grid = finding.grid.take();
         if let (false, Some(obstacles)) = (has_told, &matched.obstacles) {
             tracing::info!("obstacles: {}", words::in_words(obstacles));
             has_told = true;
@@ -84,6 +93,9 @@ pub fn line(rig: Option<&str>) -> Line {
         let obstacles = frame.obstacles.as_ref()?;
         let latency = frame.pair.arrived.elapsed();
         let mut line = lines::to_json(obstacles, frame.pair.sequence, stamp, latency);
+        if let Some(odometry) = &frame.odometry {
+            line["pose"] = lines::pose_to_json(odometry);
+        }
         if let Some(rig) = &rig {
             line["rig"] = rig.as_str().into();
         }

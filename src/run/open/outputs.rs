@@ -43,8 +43,8 @@ pub fn files_of_frames(settings: &Settings) -> impl Iterator<Item = PathBuf> {
 
 fn of_frames(settings: &Settings) -> impl Iterator<Item = (&'static Output, PathBuf)> {
     wanted(settings).filter(|(output, _)| match output.kind {
-        Kind::Recording(_) | Kind::Preview(_) | Kind::Folder(..) => true,
-        Kind::Statistics | Kind::Shared => false,
+        Kind::Recording(_) | Kind::Preview(_) | Kind::WholeRun(..) | Kind::Folder(..) => true,
+        Kind::Statistics | Kind::Map | Kind::Shared => false,
     })
 }
 
@@ -113,7 +113,7 @@ pub fn reserve(settings: &Settings) -> Result<Reserved, Error> {
     let (mut claims, mut statistics) = (Vec::new(), None);
     for (Output { flag, kind, .. }, path) in wanted(settings) {
         // Folders are claimed once they exist. Segments are claimed by the base of their names.
-        if let Kind::Recording(_) | Kind::Preview(_) | Kind::Statistics = kind {
+        if !matches!(kind, Kind::Folder(..) | Kind::Shared) {
             claims.extend(Claim::on(&path).context(*flag)?);
         }
         match (kind, settings.output.segmenting()) {
@@ -246,6 +246,7 @@ pub fn stream_info(run: &Opened, loaded: &Loaded) -> StreamInfo {
         geometry: rig.pairs.geometry,
         has_colour: info.has_colour,
         has_obstacles: loaded.settings.finds_obstacles(),
+        has_odometry: loaded.params.odometry,
         has_verdicts: loaded.settings.engine.is_checked(),
         tracks_ground: loaded.settings.mount.ground == Ground::Track,
         clock: *clock,
@@ -344,9 +345,11 @@ fn places(
             let first = Place::New(path.clone());
             Some((*open, first.clone(), if is_file { of_any_length(path) } else { first }))
         }
-        (Kind::Preview(open), _) => Some((*open, Place::from(&path), of_any_length(path))),
+        (Kind::Preview(open) | Kind::WholeRun(_, open), _) => {
+            Some((*open, Place::from(&path), of_any_length(path)))
+        }
         (Kind::Folder(_, _, open), _) => Some((*open, Place::from(&path), Place::Resumed(path))),
-        (Kind::Statistics | Kind::Shared, _) => None,
+        (Kind::Statistics | Kind::Map | Kind::Shared, _) => None,
     }
 }
 
@@ -393,6 +396,8 @@ pub fn check(spec: &SourceSpec, loaded: &Loaded) -> Result<(), Error> {
             Kind::Recording(_) if output.flag == "--obstacles" => Ok(()),
             Kind::Recording(_) => check_recording_name(&path),
             Kind::Preview(_) => check_preview_name(&path),
+            Kind::Map => stereod_map::files::check_name(&path),
+            Kind::WholeRun(check, _) => check(&path),
             Kind::Folder(kind, extension, _) => {
                 numbered::check_name(&path, kind, extension(&settings.output))
             }

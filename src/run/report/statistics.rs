@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
+use crate::followed::{self, Followed};
 use crate::observe::exposure::Exposure;
 use crate::observe::map_metrics::Shares;
 use crate::observe::range::TooFew;
@@ -120,6 +121,9 @@ pub struct Statistics {
     /// Noise and exposure of either view in the last second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exposure: Option<Exposure>,
+    /// Path of the rig, if the run follows the motion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub odometry: Option<followed::Summary>,
     /// Result of the temporal stage, if it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporal: Option<TemporalSummary>,
@@ -136,7 +140,7 @@ impl Statistics {
     pub fn new(handles: &Handles, outcome: &Outcome, loaded: &Loaded) -> Self {
         let Handles { run, progress, observations, .. } = handles;
         let (source, damage) = (&run.info, outcome.source);
-        let status = handles.status.get();
+        let (status, maps) = (handles.status.get(), observations.map_metrics());
         let [left, right] = status.frames;
         let [unpaired_left, unpaired_right] = status.unpaired;
         let that_mattered = serde_json::json!({
@@ -166,11 +170,8 @@ impl Statistics {
                 .then_some(BothEyes { left: damage.damaged_left, right: damage.damaged_right })
                 .filter(|eyes| !(eyes.left.is_none() && eyes.right.is_none())),
             counts: status.counts,
-            known: observations
-                .map_metrics()
-                .mean_valid_share()
-                .map(|share| rounded(100.0 * share, 2)),
-            verdicts: observations.map_metrics().all_verdicts(),
+            known: maps.mean_valid_share().map(|share| rounded(100.0 * share, 2)),
+            verdicts: maps.all_verdicts(),
             recorded: written.get("recording").copied(),
             written,
             outputs: status.outputs.clone(),
@@ -188,6 +189,7 @@ impl Statistics {
             warnings: observations.warnings.all(),
             alignment: observations.alignment().map(|state| state.summary()),
             exposure: observations.exposure(),
+            odometry: maps.odometry.as_ref().map(Followed::summary),
             temporal: progress.temporal(),
             live: handles.live.as_ref().map(|live| live.summary()),
             error: outcome.error.as_ref().map(told),
@@ -250,6 +252,7 @@ impl fmt::Display for Statistics {
             ("against the truth: ", shown(&self.accuracy)),
             ("alignment of the views: ", shown(&self.alignment)),
             ("left and right picture: ", shown(&self.exposure)),
+            ("odometry: ", shown(&self.odometry)),
             ("in time: ", shown(&self.temporal)),
         ];
         for (what, figures) in figures {

@@ -53,6 +53,8 @@ struct Client<'a> {
     right: bool,
     /// Number of the last frame that it got, among those for the page, and its size.
     last: Option<(u64, usize)>,
+    /// Number after that of the newest point of the path that it has.
+    trail: u64,
     skipped: u64,
 }
 
@@ -131,6 +133,7 @@ impl<'a> Client<'a> {
             pace: Pace::new(Instant::now()),
             right: false,
             last: None,
+            trail: 0,
             skipped: 0,
         }
     }
@@ -194,6 +197,10 @@ impl<'a> Client<'a> {
         let before = self.last.replace((newest.number, size));
         self.skipped += before.map_or(0, |(before, _)| newest.number.saturating_sub(before + 1));
         self.undrawn.push_back((sequence, Instant::now()));
+        if let Some((path, end)) = text::path(self.live, self.trail) {
+            self.trail = end;
+            self.connection.send(path).await?;
+        }
         self.connection.send(tungstenite::Message::Binary(message)).await
     }
 

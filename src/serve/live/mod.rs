@@ -13,7 +13,7 @@ pub mod snapshot;
 mod text;
 mod viewers;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -21,9 +21,11 @@ use hyper::body::Bytes;
 use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
+use crate::trail::Trail;
 use crate::viewer::{Ask, ClientId, Recorder, Span, Tuned, Viewer, Zones};
 use stereod_core::frame::Matched;
 use stereod_core::picture::cloud::CloudOptions;
+use stereod_core::thread::locked;
 use stereod_io::clock::CaptureClock;
 use stereod_io::control::Control;
 use stereod_io::sink::Sink;
@@ -83,6 +85,8 @@ pub struct Source {
 struct Shared {
     source: Source,
     newest: watch::Sender<Option<Arc<Newest>>>,
+    /// The path until the newest pair.
+    trail: Mutex<Trail>,
     tuned: watch::Sender<Tuned>,
     saved: watch::Sender<Option<Result<String, String>>>,
     viewers: Viewers,
@@ -175,6 +179,7 @@ impl Live {
         Self(Arc::new(Shared {
             source,
             newest: watch::Sender::new(None),
+            trail: Mutex::default(),
             tuned,
             saved: watch::Sender::new(None),
             viewers: Viewers::default(),
@@ -282,6 +287,7 @@ impl Sink for LiveSink {
             // A pause may have begun.
             let is_shown = shared.source.control.pause.shows(frame.pair.arrived);
             if is_shown {
+                frame.odometry.iter().for_each(|odometry| locked(&shared.trail).add(odometry));
                 *slot = Some(Arc::new(newest));
             }
             is_shown

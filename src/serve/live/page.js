@@ -10,7 +10,7 @@ import { ROWS } from "./page/keys.js";
 import { GlPainter, PlainPainter } from "./page/painters.js";
 import { toggleBanners } from "./page/status.js";
 import { nextColours, resetAll } from "./page/tuning.js";
-import { toggleAround } from "./page/scan.js";
+import { toggleAround, togglePath } from "./page/scan.js";
 import { addCorner, drawZone, sendZone } from "./page/zones.js";
 import {
   byKey, confirmed, openPanel, openRecorder, openShots, pointers, saveView, sendQuality, setView, SIZES, startRecording,
@@ -105,37 +105,31 @@ canvas.addEventListener("wheel", (event) => {
 document.querySelectorAll("#views input").forEach((radio) => {
   radio.onchange = () => setView(radio.value);
 });
-$("retry").onclick = () => { state.attempt = 0; connect(); };
-$("alerts").onclick = () => {
-  if ($("banners").hidden && isStacked()) openPanel(null);
-  toggleBanners();
+const CLICKS = {
+  retry: () => { state.attempt = 0; connect(); },
+  alerts: () => {
+    if ($("banners").hidden && isStacked()) openPanel(null);
+    toggleBanners();
+  },
+  record: () => { if (state.status.recording.on) toggleRecording(); else openRecorder($("recorder").hidden); },
+  about: () => togglePanel("details"),
+  tune: () => togglePanel("tuning"),
+  shoot: () => openShots($("shots").hidden),
+  sheet: () => saveView(withLegend),
+  draw: () => {
+    drawZone(!state.corners);
+    if (state.corners && ["points", "right"].includes(state.view)) setView("left");
+  },
+  reset: resetAll,
+  save: () => send({ type: "save" }),
 };
-$("pause").onclick = togglePause;
-$("record").onclick = () => { if (state.status.recording.on) toggleRecording(); else openRecorder($("recorder").hidden); };
+for (const [id, act] of Object.entries(CLICKS)) $(id).onclick = act;
 $("recorder").onsubmit = (event) => { event.preventDefault(); startRecording(); };
-$("about").onclick = () => togglePanel("details");
-$("tune").onclick = () => togglePanel("tuning");
-$("ask").onclick = () => $("help").showModal();
-$("shoot").onclick = () => openShots($("shots").hidden);
-$("shot").onclick = () => saveView();
-$("sheet").onclick = () => saveView(withLegend);
-$("full").onclick = toggleFullScreen;
-$("fit").onclick = showWhole;
 show($("full"), document.fullscreenEnabled);
 document.addEventListener("fullscreenchange", () => press($("full"), document.fullscreenElement));
 for (const id of ["png", "depth", "ply", "toml"]) $(id).addEventListener("click", () => setTimeout(() => openShots(false), 0));
-$("home").onclick = () => resetCamera();
-$("measure").onclick = toggleMeasuring;
-$("around").onclick = toggleAround;
-$("draw").onclick = () => {
-  drawZone(!state.corners);
-  if (state.corners && ["points", "right"].includes(state.view)) setView("left");
-};
 $("zone").onsubmit = (event) => { event.preventDefault(); sendZone(); };
-$("depth-colours").onclick = toggleDepthColours;
 $("size").onchange = sendQuality;
-$("reset").onclick = resetAll;
-$("save").onclick = () => send({ type: "save" });
 $("blend").oninput = () => { state.blend = $("blend").value / 100; repaint(); };
 $("knobs").onsubmit = (event) => event.preventDefault();
 $("token-form").onsubmit = (event) => {
@@ -148,14 +142,12 @@ $("token-form").onsubmit = (event) => {
 document.querySelectorAll(".close").forEach((button) => {
   button.onclick = () => { if (button.closest("dialog")) $("help").close(); else openPanel(null); };
 });
-document.addEventListener("pointerdown", (event) => {
-  if (!event.target.closest("#shots, #shoot")) openShots(false);
-  if (!event.target.closest("#recorder, #record")) openRecorder(false);
-});
-document.addEventListener("focusin", (event) => {
-  if (!$("shots").hidden && !event.target.closest("#shots, #shoot")) openShots(false);
-  if (!$("recorder").hidden && !event.target.closest("#recorder, #record")) openRecorder(false);
-});
+for (const name of ["pointerdown", "focusin"]) {
+  document.addEventListener(name, ({ target }) => {
+    if (!target.closest("#shots, #shoot")) openShots(false);
+    if (!target.closest("#recorder, #record")) openRecorder(false);
+  });
+}
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -214,11 +206,18 @@ const ACTIONS = {
   farther: () => nearer(0.87),
   measure: toggleMeasuring,
   obstacles: () => { if (state.frame?.header.obstacles) toggleAround(); },
+  path: () => { if (!$("way").hidden) togglePath(); },
   "depth-colours": toggleDepthColours,
   // Again: from the left camera.
   points: () => { if (state.view === "points") resetCamera(true); else setView("points"); },
 };
 VIEWS.forEach((name) => { ACTIONS[name] ??= () => setView(name); });
+// Buttons that do what a key does.
+const BUTTONS = {
+  pause: "pause", ask: "help", shot: "snapshot", full: "full-screen", home: "whole", fit: "whole", measure: "measure", around: "obstacles",
+  way: "path", "depth-colours": "depth-colours", before: "backwards", next: "forwards", from: "mark-begin", to: "mark-end", repeat: "repeat",
+};
+for (const [id, action] of Object.entries(BUTTONS)) $(id).onclick = ACTIONS[action];
 const KEYS = Object.fromEntries(ROWS.flatMap((row) => row.keys).map(([key, action]) => [key, ACTIONS[action]]));
 
 for (const group of new Set(ROWS.map((row) => row.group))) {

@@ -12,8 +12,10 @@ use crate::status::RunStatus;
 use crate::viewer::{Knob, KnobKind, Tuned};
 use stereod_core::matching::confidence::deviation_px;
 use stereod_core::matching::verdict::Verdict;
+use stereod_core::thread::locked;
 use stereod_io::playback::Playing;
 use stereod_io::sink::colour::ColourMap;
+use stereod_io::text::rounded;
 use stereod_obstacles::zones::Edit;
 
 #[derive(Debug, Deserialize)]
@@ -220,6 +222,33 @@ fn playing(playing: Playing) -> Value {
         "speed": playing.speed,
         "at_end": playing.is_at_end,
     })
+}
+
+/// Returns the path from above, for a client that knows its points before a number, and the number after the newest
+/// point; `None` if the run does not follow the motion.
+pub fn path(live: &Live, known: u64) -> Option<(String, u64)> {
+    let trail = locked(&live.0.trail);
+    let vehicle = trail.vehicle()?;
+    let centimetres = |at: [f64; 2]| at.map(|metres| rounded(metres, 2));
+    let (keep, new) = trail.since(known);
+    let points = new.map(|point| {
+        let [across, down] = centimetres(point.at);
+        json!([across, down, u8::from(point.begins)])
+    });
+    let square = trail.square();
+    let ([across, down], [left, top]) =
+        (centimetres(vehicle.at), centimetres([square.left, square.top]));
+    let message = json!({
+        "type": "path",
+        "keep": keep,
+        "points": points.collect::<Vec<_>>(),
+        "now": [across, down, rounded(vehicle.direction_deg, 1)],
+        "square": [left, top, rounded(square.side_m, 2)],
+        "bar_m": square.bar_m(),
+        "text": vehicle.text,
+        "lost": vehicle.is_lost,
+    });
+    Some((message.to_string(), trail.end()))
 }
 
 pub fn note(saved: &Result<String, String>) -> String {

@@ -115,6 +115,7 @@ pub struct Obstacles {
     pub mavlink_system: u8,
     pub mavlink_3d: bool,
     pub mavlink_sensor: bool,
+    pub mavlink_odometry: bool,
     pub mqtt: String,
     pub mqtt_ca: String,
     pub mqtt_topic: String,
@@ -150,6 +151,8 @@ pub(in crate::settings) const OBSTACLES: &[Row] = &[
         .help("Send OBSTACLE_DISTANCE_3D as well, which ArduPilot reads."),
     Row::new("mavlink_sensor", Switch(false), Kind::Switch)
         .help("Send DISTANCE_SENSOR as well: the nearest obstacle ahead."),
+    Row::new("mavlink_odometry", Switch(false), Kind::Switch)
+        .help("Send ODOMETRY as well: the motion of the vehicle since the first pair, for the autopilot's estimator."),
     Row::text("mqtt", "", |text| begins(text, &["mqtt://", "mqtts://"]))
         .in_batch(InBatch::Reset)
         .flag(OUTPUT, "--mqtt", "mqtt://HOST[:PORT]")
@@ -236,6 +239,11 @@ impl Obstacles {
     pub fn are_wanted(&self) -> bool {
         let texts = [&self.lines, &self.mavlink, &self.mqtt, &self.zones, &self.boxes];
         self.find || texts.iter().any(|text| !text.is_empty())
+    }
+
+    /// Reports whether an autopilot is told of the motion.
+    pub fn tells_odometry(&self) -> bool {
+        self.mavlink_odometry && !self.mavlink.is_empty()
     }
 
     /// Reports whether the lines have standard output for themselves.

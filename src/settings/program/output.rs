@@ -31,6 +31,8 @@ pub struct Output {
     pub whitened: String,
     pub verdicts: String,
     pub aligned: String,
+    pub poses: String,
+    pub map: String,
     pub preview: String,
     pub preview_view: VideoView,
     pub preview_quality: u32,
@@ -60,9 +62,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ),
     Row::text("mcap", "", messages::check_topics).flag(OUTPUT, "--mcap", "TOPICS").help(
         "Content of the MCAP file of `record`, a list of left, left-jpeg, right, disparity, disparity-jpeg, depth, \
-         depth-float, depth-png, points, confidence, verdicts, scan and obstacles; by default left, disparity, \
-         disparity-jpeg, with a calibration depth, verdicts if a network is checked, and scan and obstacles if they \
-         are found.",
+         depth-float, depth-png, points, confidence, verdicts, scan, obstacles, odometry and grid; by default left, \
+         disparity, disparity-jpeg, with a calibration depth, verdicts if a network is checked, scan and obstacles if \
+         they are found, and odometry if the motion is followed.",
     ),
     Row::text("frame_prefix", "", messages::check_prefix)
         .help("Prefix of the coordinate frames' names in messages (MCAP, ROS 2, Foxglove), such as `front_`.")
@@ -127,6 +129,16 @@ pub(in crate::settings) const ROWS: &[Row] = &[
              bits, Matroska).",
         )
         .more("Multiples of `depth_unit`; 0: unknown."),
+    Row::path("poses")
+        .in_batch(InBatch::Reset)
+        .flag(OUTPUT, "--poses", "OUT.tum|OUT.kitti|OUT.ndjson")
+        .help("Write the path of the left camera, a line for each pair: as TUM's, KITTI's or JSON; switches `matching.odometry` on.")
+        .more("TUM: time, position, quaternion, without the pairs in which the rig is lost; KITTI: three rows of a matrix, the last one again while it is lost; JSON: the vehicle, its covariance and velocity."),
+    Row::path("map")
+        .in_batch(InBatch::Reset)
+        .flag(OUTPUT, "--map", "OUT.ply|OUT.glb")
+        .help("Write at the end a map of all that was seen along the path, as points in metres; switches `matching.odometry` on.")
+        .more("Its settings are those of [map]."),
     Row::path("preview")
         .flag(OUTPUT, "--preview", "OUT.mp4")
         .help("Record a coloured video for viewing (H.264, MP4)."),
@@ -261,7 +273,7 @@ impl Output {
 
     pub fn clouds(&self) -> CloudOptions {
         let Self { axes, near_m, far_m, outliers, voxel_m, .. } = *self;
-        CloudOptions { axes, near_m, far_m, outliers, voxel_m }
+        CloudOptions { axes, near_m, far_m, outliers, voxel_m, place: None }
     }
 
     /// Reports whether there are limits of depth, which need known cameras.
@@ -274,6 +286,10 @@ impl Output {
             "-" => Some(Stats::Stdout),
             file => path_of(file).map(Stats::File),
         }
+    }
+
+    pub fn map(&self) -> Option<PathBuf> {
+        path_of(&self.map)
     }
 
     pub fn stream(&self) -> Option<&str> {
@@ -291,6 +307,10 @@ impl Output {
         !self.confidence.is_empty()
             || (!self.pictures.is_empty() && self.pictures_format == StillFormat::Exr)
             || messages::names(&self.mcap).any(|name| name == "confidence")
+    }
+
+    pub(in crate::settings) fn shows_odometry(&self) -> bool {
+        !self.poses.is_empty() || !self.map.is_empty() || messages::show_odometry(&self.mcap)
     }
 
     pub(in crate::settings) fn shows_obstacles(&self) -> bool {

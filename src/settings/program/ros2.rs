@@ -35,7 +35,8 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .help("Messages to publish, a list as for `output.mcap`.")
         .more(
             "\"\": left, left-jpeg, right, disparity, disparity-jpeg, with a calibration depth, depth-png and \
-             points, verdicts if a network is checked, and scan and obstacles if they are found. Only messages that have a subscriber are encoded.",
+             points, verdicts if a network is checked, scan and obstacles if they are found, and odometry if the motion is \
+             followed. Only messages that have a subscriber are encoded.",
         ),
     Row::whole("domain", Text("auto"), Integer::U8, [0, 232])
         .or(&["auto"])
@@ -77,6 +78,10 @@ impl Ros2 {
 
     pub(in crate::settings) fn shows_obstacles(&self) -> bool {
         self.namespace().is_some() && messages::show_obstacles(&self.topics)
+    }
+
+    pub(in crate::settings) fn shows_odometry(&self) -> bool {
+        self.namespace().is_some() && messages::show_odometry(&self.topics)
     }
 
     pub(in crate::settings) fn shows_confidence(&self) -> bool {

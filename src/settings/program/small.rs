@@ -110,6 +110,7 @@ pub struct Demo {
     pub noise: f64,
     pub gain: f64,
     pub offset: f64,
+    pub walk: bool,
 }
 
 pub(in crate::settings) const DEMO: &[Row] = &[
@@ -126,6 +127,8 @@ pub(in crate::settings) const DEMO: &[Row] = &[
     Row::real("gain", Real(1.0), [0.01, 100.0])
         .help("The right view is this many times as bright as the left one ..."),
     Row::real("offset", Real(0.0), [-255.0, 255.0]).help("... and this many grey levels brighter."),
+    Row::new("walk", Switch(false), Kind::Switch)
+        .help("The cameras walk through the room, along a path that closes after 16 seconds; else they sway a little."),
 ];
 
 impl Demo {
@@ -141,6 +144,7 @@ impl Demo {
             right_gain: self.gain as f32,
             right_offset: self.offset as f32,
             disparities,
+            walks: self.walk,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::super::histogram::Histogram;
 use super::super::options::{Content, View};
 use super::super::overlay::{Bar, Hover, Legend, OverlayContent};
 use super::super::pane::Pane;
+use super::super::path::Path;
 use super::super::rows::Rows;
 use super::measuring::place_on;
 use super::{App, size};
@@ -51,6 +52,7 @@ impl App {
             status: self.status.clone(),
             temporal: self.frame.as_ref().and_then(|frame| frame.temporal),
             around: self.around(),
+            path: self.path(),
             legend: in_colours.then_some(legend),
             timeline: self.timeline(),
             hover: self.hover(),
@@ -79,12 +81,15 @@ impl App {
 
     /// Returns the state of the buttons.
     fn bar(&self) -> Bar {
-        let has_obstacles = self.frame.as_ref().is_some_and(|frame| frame.obstacles.is_some());
+        let frame = self.frame.as_ref();
+        let has_obstacles = frame.is_some_and(|frame| frame.obstacles.is_some());
+        let has_odometry = frame.is_some_and(|frame| frame.odometry.is_some());
         Bar {
             view: self.view,
             records: self.records(),
             is_measuring: self.measured.is_some(),
             obstacles: has_obstacles.then_some(self.obstacles),
+            path: has_odometry.then_some(self.path),
             depth_colours: self.depth_colours,
         }
     }
@@ -93,6 +98,11 @@ impl App {
     fn around(&self) -> Option<Around> {
         let frame = self.frame.as_ref().filter(|_| self.obstacles)?;
         Around::new(frame, &self.shell.options.zones.get(), self.panes())
+    }
+
+    /// Returns the path from above, unless it is switched off.
+    fn path(&self) -> Option<Path> {
+        if self.path { self.shell.remote.mailbox.path() } else { None }
     }
 
     fn hover(&self) -> Option<Hover> {

@@ -28,7 +28,8 @@ pub(super) struct Messages<'a> {
     /// Time of the capture since 1970.
     pub(super) stamp: Duration,
     pub(super) sequence: u64,
-    pub(super) encoded: &'a [Vec<u8>],
+    /// By topic; `None` if the pair has no message of it.
+    pub(super) encoded: &'a [Option<Vec<u8>>],
     /// Whether messages that are seldom sent differ from those before.
     pub(super) has_moved: bool,
 }
@@ -118,7 +119,7 @@ impl Container for McapFile {
             let (name, text) = (full_name(topic.schema), definition(topic.schema));
             let schema = encoder.add_schema(&name, "ros2msg", text.as_bytes());
             let channel = schema.and_then(|schema| {
-                encoder.add_channel(schema, topic.path, "cdr", &quality(topic.is_static()))
+                encoder.add_channel(schema, topic.path, "cdr", &quality(topic.is_kept()))
             });
             channels.push((channel.map_err(io::Error::other)?, topic.is_static()));
         }
@@ -131,6 +132,7 @@ impl Container for McapFile {
         if !self.is_waiting {
             let (sequence, time) = (frame.sequence as u32, nanoseconds(frame.stamp));
             for (&(channel_id, is_static), data) in self.channels.iter().zip(frame.encoded) {
+                let Some(data) = data else { continue };
                 let header =
                     MessageHeader { channel_id, sequence, log_time: time, publish_time: time };
                 if !is_static || self.frames == 0 || frame.has_moved {
@@ -183,12 +185,12 @@ fn of_rosbag2() -> BTreeMap<String, String> {
 }
 
 /// Returns the quality of service for a topic of `ros2 bag play`, in rosbag2's numbers (rmw/types.h):
-/// reliable, and kept for later subscribers if the topic is sent once.
-fn quality(is_static: bool) -> BTreeMap<String, String> {
+/// reliable, and the newest message kept for later subscribers if the next one comes late or never.
+fn quality(is_kept: bool) -> BTreeMap<String, String> {
     const TRANSIENT_LOCAL: u8 = 1;
     const VOLATILE: u8 = 2;
     const FOREVER: &str = "{sec: 9223372036, nsec: 854775807}";
-    let durability = if is_static { TRANSIENT_LOCAL } else { VOLATILE };
+    let durability = if is_kept { TRANSIENT_LOCAL } else { VOLATILE };
     let profile = format!(
         "- history: 1\n  depth: 10\n  reliability: 1\n  durability: {durability}\n  deadline: {FOREVER}\n  \
          lifespan: {FOREVER}\n  liveliness: 1\n  liveliness_lease_duration: {FOREVER}\n  \

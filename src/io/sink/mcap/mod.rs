@@ -21,8 +21,8 @@ use crate::sink::messages::{Heading, Placed, Topic, chosen, placed, stamp};
 use stereod_core::files;
 use stereod_core::frame::Matched;
 
-/// Default topics of a file, as far as the cameras are known and obstacles are found.
-const DEFAULT: &str = "left, disparity, disparity-jpeg, depth, verdicts, scan, obstacles";
+/// Default topics of a file, as far as the cameras are known, obstacles are found and the motion is followed.
+const DEFAULT: &str = "left, disparity, disparity-jpeg, depth, verdicts, scan, obstacles, odometry";
 
 pub fn is_name(path: &Path) -> bool {
     files::extension(path) == "mcap"
@@ -62,7 +62,7 @@ impl McapRecorder {
         let place = place.into();
         let path = place.path().to_path_buf();
         ensure!(is_name(&path), "cannot record to {}: name it .mcap", path.display());
-        let topics = chosen(&options.topics, DEFAULT, stream)?;
+        let topics = chosen(&options.topics, DEFAULT, stream, &options.prefix)?;
         let attachments = options.calibration;
         let run = *stream;
         let metadata = move |first: Duration| -> BTreeMap<String, String> {
@@ -92,14 +92,15 @@ impl McapRecorder {
         let stamp = stamp(self.stream.clock, time);
         let tracks_ground = self.stream.tracks_ground;
         let head = Heading { stamp, prefix: &self.prefix, tracks_ground };
-        let encode = |topic: &&Topic| topic.encode(frame, head);
+        let is_told = |topic: &Topic| !topic.is_intermittent() || topic.is_in(frame, head);
+        let encode = |topic: &&Topic| is_told(topic).then(|| topic.encode(frame, head)).transpose();
         let encoded = self.topics.iter().map(encode).collect::<Result<Vec<_>>>()?;
         let output = &mut self.output;
         let first = *self.first.get_or_insert_with(|| {
             output.set_origin(time);
             time
         });
-        let bytes = encoded.iter().map(|message| message.len() as u64).sum();
+        let bytes = encoded.iter().flatten().map(|message| message.len() as u64).sum();
         let placed = placed(frame, tracks_ground);
         let has_moved = self.placed.replace(placed).is_some_and(|before| before != placed);
         let sequence = frame.pair.sequence;

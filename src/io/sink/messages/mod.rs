@@ -4,6 +4,7 @@
 mod cdr;
 mod jpeg;
 mod obstacles;
+mod odometry;
 mod schema;
 
 use std::time::{Duration, SystemTime};
@@ -12,7 +13,8 @@ use anyhow::{Context, Result};
 pub use cdr::Cdr;
 use jpeg::encode_coloured;
 pub use jpeg::{encode as jpeg, sampled};
-use obstacles::{detections, found, mounting, scan};
+use obstacles::{detections, mounting, scan};
+use odometry::{grid, odometry};
 pub use schema::{definition, full_name};
 
 use crate::clock::CaptureClock;
@@ -25,7 +27,7 @@ use stereod_core::obstacles::Mount;
 use stereod_core::picture::numbers::{DepthUnit, Numbers, Quantity};
 use stereod_core::picture::png;
 
-use self::Needs::{Confidence, Geometry, Nothing, Obstacles, Track, Verdicts};
+use self::Needs::{Confidence, Geometry, Grid, Motion, Nothing, Obstacles, Odometry, Verdicts};
 
 /// Coordinate frame of the left camera: x to the right, y down, z forward (REP 103). All messages of a pair
 /// are in it, also the right camera's; its projection has the baseline (sensor_msgs/CameraInfo,
@@ -90,15 +92,19 @@ pub enum Needs {
     /// A network that matching checks.
     Verdicts,
     Obstacles,
-    /// Obstacles, and a mount that follows the ground.
-    Track,
+    /// The motion of the rig.
+    Odometry,
+    /// A new ground plan of the map.
+    Grid,
+    /// Obstacles and a mount that follows the ground, or the motion of a rig that places the vehicle.
+    Motion,
 }
 
-pub static TOPICS: [Topic; 17] = [
+pub static TOPICS: [Topic; 19] = [
     topic(None, "/left/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 0)),
     topic(None, "/right/camera_info", CAMERA_INFO, Geometry, |pair, at| camera_info(pair, at, 1)),
     topic(None, STATIC, TRANSFORMS, Geometry, fixed_transforms),
-    topic(None, MOVING, TRANSFORMS, Track, moving_transforms),
+    topic(None, MOVING, TRANSFORMS, Motion, moving_transforms),
     topic(Some("left"), "/left/image_rect", IMAGE, Nothing, left),
     topic(Some("left-jpeg"), "/left/image_rect/compressed", COMPRESSED, Nothing, compressed),
     topic(Some("right"), "/right/image_rect", IMAGE, Nothing, right),
@@ -112,6 +118,8 @@ pub static TOPICS: [Topic; 17] = [
     topic(Some("verdicts"), "/verdicts", IMAGE, Verdicts, verdicts),
     topic(Some("scan"), "/scan", "sensor_msgs/LaserScan", Obstacles, scan),
     topic(Some("obstacles"), "/obstacles", "vision_msgs/Detection3DArray", Obstacles, detections),
+    topic(Some("odometry"), "/odom", "nav_msgs/Odometry", Odometry, odometry),
+    topic(Some("grid"), "/grid", "nav_msgs/OccupancyGrid", Grid, grid),
 ];
 
 /// Topic of messages that hold for the whole stream.
@@ -145,14 +153,20 @@ impl Topic {
         (self.encode)(frame, head).with_context(|| format!("topic {}", self.path))
     }
 
-    pub fn is_in(&self, frame: &Matched, tracks_ground: bool) -> bool {
+    /// Reports whether a pair has a message of the topic. While the rig is lost, its pose is not told.
+    pub fn is_in(&self, frame: &Matched, head: Heading<'_>) -> bool {
         match self.needs {
             Needs::Nothing => true,
             Needs::Geometry => frame.geometry.is_some(),
             Needs::Confidence => frame.confidence.is_some(),
             Needs::Verdicts => frame.verdicts.is_some(),
             Needs::Obstacles => frame.obstacles.is_some(),
-            Needs::Track => tracks_ground && frame.obstacles.is_some(),
+            Needs::Odometry => odometry::is_moving(frame),
+            Needs::Grid => frame.grid.is_some(),
+            Needs::Motion => {
+                tracked_mount(frame, head.tracks_ground).is_some()
+                    || odometry::place(frame, head).is_some()
+            }
         }
     }
 
@@ -165,6 +179,21 @@ impl Topic {
     pub fn are_transforms(&self) -> bool {
         self.schema == TRANSFORMS
     }
+
+    /// Reports whether pairs may lack it in a run that has it.
+    pub fn is_intermittent(&self) -> bool {
+        matches!(self.needs, Needs::Odometry | Needs::Grid | Needs::Motion)
+    }
+
+    /// Reports whether the newest message is kept for later subscribers, because the next one comes late or never.
+    pub fn is_kept(&self) -> bool {
+        self.is_static() || self.needs == Needs::Grid
+    }
+
+    /// Reports whether its subscribers ask for reliable messages, as those of transforms, odometry and maps do.
+    pub fn is_reliable(&self) -> bool {
+        self.are_transforms() || matches!(self.needs, Needs::Odometry | Needs::Grid)
+    }
 }
 
 pub fn names(list: &str) -> impl Iterator<Item = &str> {
@@ -173,8 +202,22 @@ pub fn names(list: &str) -> impl Iterator<Item = &str> {
 
 /// Reports whether a list names a topic of obstacles.
 pub fn show_obstacles(list: &str) -> bool {
-    let of_obstacles = TOPICS.iter().filter(|topic| topic.needs == Needs::Obstacles);
-    of_obstacles.filter_map(|topic| topic.key).any(|key| names(list).any(|name| name == key))
+    name_topic(list, Needs::Obstacles)
+}
+
+/// Reports whether a list names a topic of the rig's motion.
+pub fn show_odometry(list: &str) -> bool {
+    name_topic(list, Needs::Odometry) || show_grid(list)
+}
+
+/// Reports whether a list names the ground plan of the map.
+pub fn show_grid(list: &str) -> bool {
+    name_topic(list, Needs::Grid)
+}
+
+fn name_topic(list: &str, needs: Needs) -> bool {
+    let keys = TOPICS.iter().filter(|topic| topic.needs == needs).filter_map(|topic| topic.key);
+    keys.into_iter().any(|key| names(list).any(|name| name == key))
 }
 
 pub fn check_topics(list: &str) -> Result<(), String> {
@@ -185,12 +228,19 @@ pub fn check_topics(list: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the topics of a list, and their companions. An empty list is `default`, limited by the known
-/// cameras and by whether obstacles are found and a network is checked.
-pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'static Topic>> {
+/// Returns the topics of a list, and their companions, for a rig with a prefix of its frames. An empty list is `default`,
+/// limited by the known cameras and by whether obstacles are found, the motion is followed and a network is checked.
+pub fn chosen(
+    list: &str,
+    default: &str,
+    stream: &StreamInfo,
+    prefix: &str,
+) -> Result<Vec<&'static Topic>> {
     let is_default = names(list).next().is_none();
     let list = if is_default { default } else { list };
     let chosen = |topic: &Topic| topic.key.is_none_or(|key| names(list).any(|name| name == key));
+    let moves = (stream.has_obstacles && stream.tracks_ground)
+        || (stream.has_odometry && odometry::places(prefix));
     let lack = |topic: &Topic| match topic.needs {
         Needs::Geometry if stream.geometry.is_none() => {
             Some("a calibration: give --calibration FILE, or --focal and --baseline")
@@ -201,9 +251,10 @@ pub fn chosen(list: &str, default: &str, stream: &StreamInfo) -> Result<Vec<&'st
         Needs::Obstacles if !stream.has_obstacles => {
             Some("obstacles: give --set obstacles.find=true")
         }
-        Needs::Track if !(stream.has_obstacles && stream.tracks_ground) => {
-            Some("obstacles and --set mount.ground=track")
+        Needs::Odometry | Needs::Grid if !stream.has_odometry => {
+            Some("the motion of the rig: give --odometry")
         }
+        Needs::Motion if !moves => Some("--set mount.ground=track, or --odometry"),
         _ => None,
     };
     let mut topics = Vec::new();
@@ -462,7 +513,7 @@ type Transform = (String, String, [f64; 3], [f64; 4]);
 const NOT_TURNED: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
 
 /// Returns the place of the left camera in the robot's axes, and of the right camera in the frame of the left one; with
-/// obstacles also the place of the left camera on the vehicle, if it holds for the whole stream.
+/// obstacles or odometry also the place of the left camera on the vehicle, if it holds for the whole stream.
 fn fixed_transforms(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
     let geometry = geometry(frame)?;
     let [body, left, right] = [BODY_FRAME, FRAME, RIGHT_FRAME].map(|frame| head.named(frame));
@@ -471,8 +522,10 @@ fn fixed_transforms(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
         (body, left.clone(), [0.0; 3], [-0.5, 0.5, -0.5, 0.5]),
         (left, right, [geometry.baseline_m, 0.0, 0.0], NOT_TURNED),
     ];
-    let fixed = frame.obstacles.iter().filter(|_| !head.tracks_ground);
-    transforms.extend(fixed.flat_map(|found| mounting(&found.mount, head)));
+    let fixed = fixed_mount(frame, head.tracks_ground);
+    // A scan is among the obstacles.
+    let frames = if frame.obstacles.is_some() { 2 } else { 1 };
+    transforms.extend(fixed.iter().flat_map(|mount| mounting(mount, head)).take(frames));
     Ok(transform_message(&transforms, head))
 }
 
@@ -481,13 +534,28 @@ pub type Placed = Option<(StereoGeometry, Option<Mount>)>;
 
 /// Returns what [`STATIC`] would tell with a pair. It is sent again if that has changed, as somebody may tune the mount.
 pub fn placed(frame: &Matched, tracks_ground: bool) -> Placed {
-    let fixed = frame.obstacles.as_ref().filter(|_| !tracks_ground);
-    frame.geometry.map(|geometry| (geometry, fixed.map(|found| found.mount)))
+    frame.geometry.map(|geometry| (geometry, fixed_mount(frame, tracks_ground)))
 }
 
-/// Returns the place of the left camera on the vehicle at the time of the pair.
+/// Returns the place of the left camera on the vehicle, if it is known and holds for the whole stream.
+fn fixed_mount(frame: &Matched, tracks_ground: bool) -> Option<Mount> {
+    match (&frame.obstacles, &frame.odometry) {
+        (Some(found), _) => (!tracks_ground).then_some(found.mount),
+        (None, odometry) => odometry.as_ref().map(|odometry| odometry.mount),
+    }
+}
+
+/// Returns the place of the left camera on the vehicle, if it is that of the pair.
+fn tracked_mount(frame: &Matched, tracks_ground: bool) -> Option<Mount> {
+    frame.obstacles.as_ref().filter(|_| tracks_ground).map(|found| found.mount)
+}
+
+/// Returns the places of the vehicle and of the left camera on it at the time of the pair, as far as they are known.
 fn moving_transforms(frame: &Matched, head: Heading<'_>) -> Result<Vec<u8>> {
-    Ok(transform_message(&mounting(&found(frame)?.mount, head), head))
+    let vehicle = odometry::place(frame, head).into_iter();
+    let mount = tracked_mount(frame, head.tracks_ground);
+    let transforms = vehicle.chain(mount.iter().flat_map(|mount| mounting(mount, head)));
+    Ok(transform_message(&transforms.collect::<Vec<_>>(), head))
 }
 
 /// Returns a `tf2_msgs/TFMessage`.
@@ -507,6 +575,8 @@ fn geometry(frame: &Matched) -> Result<&StereoGeometry> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::labels::Labels;
     use crate::sink::StagesInTime;
@@ -552,28 +622,34 @@ mod tests {
         frame.confidence = Some(image());
         frame.verdicts = Some(image());
         frame.obstacles = Some(obstacles::tests::obstacles());
+        frame.odometry = Some(Box::new(odometry::tests::odometry()));
+        frame.grid = Some(Arc::new(odometry::tests::grid()));
         frame
     }
 
     #[test]
     fn a_prefix_is_before_every_frame() {
         let frame = matched();
-        let head = Heading { prefix: "front_", ..Heading::default() };
         for topic in &TOPICS {
+            let tracks_ground = topic.path == MOVING;
+            let head = Heading { prefix: "front_", tracks_ground, ..Heading::default() };
             let message = topic.encode(&frame, head).unwrap();
             let count = |text: &[u8]| message.windows(text.len()).filter(|at| *at == text).count();
-            let frames = [FRAME, BODY_FRAME, RIGHT_FRAME, "stereo_scan", "base_link"];
+            let frames =
+                [FRAME, BODY_FRAME, RIGHT_FRAME, "stereo_scan", odometry::ODOM_FRAME, "base_link"];
             let named = frames.map(|frame| count(frame.as_bytes()));
             let prefixed = frames.map(|frame| count(head.named(frame).as_bytes()));
             // The vehicle is that of all rigs.
-            assert_eq!((&prefixed[..4], prefixed[4]), (&named[..4], 0), "{}", topic.path);
+            assert_eq!((&prefixed[..5], prefixed[5]), (&named[..5], 0), "{}", topic.path);
             let expected = match topic.path {
-                STATIC => [2, 2, 1, 1, 2],
-                "/disparity" => [2, 0, 0, 0, 0],
-                MOVING => [0, 1, 0, 1, 2],
-                "/scan" => [0, 0, 0, 1, 0],
-                "/obstacles" => [0, 0, 0, 0, 3],
-                _ => [1, 0, 0, 0, 0],
+                STATIC => [2, 2, 1, 1, 0, 2],
+                "/disparity" => [2, 0, 0, 0, 0, 0],
+                MOVING => [0, 1, 0, 1, 0, 2],
+                "/scan" => [0, 0, 0, 1, 0, 0],
+                "/obstacles" => [0, 0, 0, 0, 0, 3],
+                "/odom" => [0, 0, 0, 0, 1, 1],
+                "/grid" => [0, 0, 0, 0, 1, 0],
+                _ => [1, 0, 0, 0, 0, 0],
             };
             assert_eq!(named, expected, "{}", topic.path);
         }
@@ -590,6 +666,7 @@ mod tests {
             range: DisparityRange { min: 0, count: 4 },
             geometry: matched().geometry,
             has_colour: false,
+            has_odometry: false,
             has_obstacles: true,
             has_verdicts: false,
             tracks_ground: false,
@@ -602,25 +679,29 @@ mod tests {
             StreamInfo { geometry: None, has_obstacles: false, ..known },
         );
         let keys = |list: &str, stream: &StreamInfo| {
-            let topics = chosen(list, "left, depth, scan", stream);
+            let topics = chosen(list, "left, depth, scan, odometry", stream, "");
             topics.map(|topics| topics.iter().filter_map(|topic| topic.key).collect::<Vec<_>>())
         };
         assert_eq!(keys("", &known).unwrap(), ["left", "depth", "scan"]);
         assert_eq!(keys("", &without).unwrap(), ["left", "depth"]);
         assert_eq!(keys("", &unknown).unwrap(), ["left"]);
         assert_eq!(keys("obstacles,scan", &known).unwrap(), ["scan", "obstacles"]);
-        let moves = |stream: &StreamInfo| {
-            let topics = chosen("left", "", stream).unwrap();
+        let moves = |stream: &StreamInfo, prefix: &str| {
+            let topics = chosen("left", "", stream, prefix).unwrap();
             topics.iter().any(|topic| topic.path == MOVING)
         };
-        assert!(moves(&StreamInfo { tracks_ground: true, ..known }) && !moves(&known));
-        assert!(!moves(&StreamInfo { tracks_ground: true, ..without }));
+        assert!(moves(&StreamInfo { tracks_ground: true, ..known }, "a_") && !moves(&known, ""));
+        assert!(!moves(&StreamInfo { tracks_ground: true, ..without }, ""));
+        let followed = StreamInfo { has_odometry: true, ..known };
+        assert!(moves(&followed, "") && !moves(&followed, "a_"));
+        assert_eq!(keys("", &followed).unwrap(), ["left", "depth", "scan", "odometry"]);
         let refused = |list, stream| keys(list, stream).unwrap_err().to_string();
         assert_eq!(
             refused("scan", &without),
             "the topic scan needs obstacles: give --set obstacles.find=true"
         );
         assert!(refused("left,depth", &unknown).contains("--calibration FILE"));
+        assert!(refused("left,odometry", &known).contains("give --odometry"));
         let checked = StreamInfo { has_verdicts: true, ..known };
         assert_eq!(keys("verdicts", &checked).unwrap(), ["verdicts"]);
         assert!(refused("verdicts", &known).contains("--check sgm"));

@@ -7,7 +7,7 @@ use stereod_core::frame::Matched;
 use stereod_core::obstacles::{Bin, Mount, Nearest, Obstacles, Thing, Zone};
 
 /// Frame of the vehicle (REP 105). Rigs of one vehicle share it, so it has no prefix.
-const BASE_FRAME: &str = "base_link";
+pub(super) const BASE_FRAME: &str = "base_link";
 
 /// Frame of the scan: the position of the left camera with the axes of the vehicle, because a scan is horizontal.
 const SCAN_FRAME: &str = "stereo_scan";
@@ -22,7 +22,7 @@ struct Detection<'a> {
     size_m: [f64; 3],
 }
 
-pub(super) fn found(frame: &Matched) -> Result<&Obstacles> {
+fn found(frame: &Matched) -> Result<&Obstacles> {
     frame.obstacles.as_ref().context("the pair has no obstacles; give --set obstacles.find=true")
 }
 

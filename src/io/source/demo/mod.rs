@@ -5,10 +5,12 @@
 //! fraction of a pixel, and points that one view cannot see are truly hidden. The bytes of a frame depend
 //! only on the options and its number, not on the machine or the number of threads.
 
+mod options;
 mod paint;
 mod render;
 mod scene;
 mod texture;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +23,7 @@ use anyhow::Result;
 
 use crate::control::Switch;
 use crate::source::{Place, Source, SourceCounts, SourceInfo};
-pub use scene::DemoOptions;
+pub use options::DemoOptions;
 use scene::{Frame, Scene};
 use stereod_core::frame::{Image, StereoPair, Truth};
 use stereod_core::matching::saturation::WHITE;

@@ -7,8 +7,9 @@
 use std::array::from_fn;
 
 use super::paint::{Spot, blend, bricks, planks, rug};
-use super::scene::{BLOCK, Block, Frame, Hits, Scene, Surface, Vec3, dot};
+use super::scene::{BLOCK, Block, Frame, Hits, Scene, Surface, dot};
 use super::texture::{log2_estimate, mix};
+use super::walk::Vec3;
 
 /// A point of the left image counts as hidden in the right one if something there is nearer by
 /// more than this many pixels of disparity.
@@ -78,22 +79,23 @@ impl Frame<'_> {
             start = range.end;
             if surface == Surface::Ball as u32 {
                 for i in range {
-                    let ball = self.ball([p[i], q, 1.0], 1.0 / hits.delta[i]);
+                    let ball = self.ball(self.eye.ray(p[i], q), 1.0 / hits.delta[i]);
                     (paint[i], light[i], [texels[0][i], texels[1][i]], spans[i]) = ball;
                     contrast[i] = 0.3;
                 }
                 continue;
             }
             let plane = &scene.planes[surface as usize];
-            // Coordinates on the surface, and the lengths that a pixel of the left view spans. With
-            // P = eye + z (p, q, 1) and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
+            // Coordinates on the surface, and the lengths that a pixel of the left view spans. Along the camera's axes,
+            // with P = eye + z (p, q, 1) and 1/z = n . (p, q, 1): du/dp = z (U_x - (U . ray) z n_x), and so on.
             let n = self.views[0].planes[surface as usize];
+            let axes = plane.axes.map(|axis| (self.eye.seen(axis), dot(axis, self.eye.at)));
             let (mut at, mut span) = ([[0.0; BLOCK]; 2], [[0.0; BLOCK]; 2]);
-            for ((at, span), t) in at.iter_mut().zip(&mut span).zip(plane.axes) {
+            for ((at, span), (t, origin)) in at.iter_mut().zip(&mut span).zip(axes) {
                 for i in 0..BLOCK {
                     let z = 1.0 / hits.delta[i];
                     let along = (t[0] * p[i] + (t[1] * q + t[2])) * z;
-                    at[i] = along + dot(t, self.eye);
+                    at[i] = along + origin;
                     let spans = ((t[0] - along * n[0]).abs(), (t[1] - along * n[1]).abs());
                     span[i] = spans.0.max(spans.1) * z * (1.0 / scene.focal);
                 }
@@ -139,7 +141,8 @@ impl Frame<'_> {
         let (narrow, dark) = (1.0 / (blur * blur), 0.75 * radius / blur);
         from_fn(|i| {
             let z = 1.0 / hits.delta[i];
-            let at = [self.eye[0] + p[i] * z, self.eye[1] + q * z, self.eye[2] + z];
+            let ray = self.eye.ray(p[i], q);
+            let at: Vec3 = from_fn(|i| self.eye.at[i] + ray[i] * z);
             let [x, y, z]: Vec3 = from_fn(|i| at[i] - LAMP[i]);
             let lamp = 1.0 / (1.0 + (x * x + y * y + z * z) * (1.0 / 12.0));
             let (mut open, mut all) = (0.65 + 0.7 * lamp, 1.0);
@@ -161,7 +164,7 @@ impl Frame<'_> {
     /// spans.
     fn ball(&self, ray: Vec3, z: f32) -> (f32, f32, [f32; 2], f32) {
         let Scene { radius, focal, .. } = self.scene;
-        let normal: Vec3 = from_fn(|i| (self.eye[i] + ray[i] * z - self.ball[i]) / radius);
+        let normal: Vec3 = from_fn(|i| (self.eye.at[i] + ray[i] * z - self.ball[i]) / radius);
         // The texture belongs to the cube around the ball: find the face in this direction.
         let [x, y, w] = self.rotation.map(|row| dot(row, normal));
         let [ax, ay, aw] = [x.abs(), y.abs(), w.abs()];

@@ -5,69 +5,9 @@
 //! and a point at depth Z has the inverse depth `delta = 1/Z`, which is its disparity up to scale.
 //! y points down. All of it is +, -, *, / and square roots, which IEEE 754 defines to the last bit.
 
+use super::options::DemoOptions;
 use super::texture::{Texture, seeded};
-use stereod_core::frame::{DisparityRange, StereoGeometry};
-
-/// Options of the scene, within the ranges of its settings and of the matcher.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DemoOptions {
-    /// Width of each view in pixels.
-    pub width: usize,
-    /// Height of each view in pixels.
-    pub height: usize,
-    /// Number of pairs; `None`: without end.
-    pub frames: Option<u64>,
-    /// Pairs per second of scene time; the motion repeats after 8 seconds.
-    pub rate: f64,
-    /// Seed of the texture, the noise and the start of the motion.
-    pub seed: u64,
-    /// Standard deviation of the sensor noise of both views in grey levels; 0: none.
-    pub noise: f32,
-    /// Factor of the right view's brightness.
-    pub right_gain: f32,
-    /// Grey levels added to the right view's brightness after the factor.
-    pub right_offset: f32,
-    /// Disparities between which the scene lies: it spans about a tenth to nine tenths of them.
-    pub disparities: DisparityRange,
-}
-
-impl Default for DemoOptions {
-    fn default() -> Self {
-        Self {
-            width: 640,
-            height: 480,
-            frames: None,
-            rate: 30.0,
-            seed: 1,
-            noise: 1.0,
-            right_gain: 1.0,
-            right_offset: 0.0,
-            disparities: DisparityRange { min: 0, count: 64 },
-        }
-    }
-}
-
-/// Focal length in units of the longer side of the image: 58 degrees of view.
-const FOCAL: f32 = 0.9;
-
-impl DemoOptions {
-    /// Returns the cameras, if a unit of the scene is a metre: the back is 5 to 10 m away.
-    pub fn geometry(&self) -> StereoGeometry {
-        let focal_px = f64::from(FOCAL) * self.width.max(self.height) as f64;
-        let [centre_x_px, centre_y_px] =
-            [self.width, self.height].map(|side| 0.5 * (side as f64 - 1.0));
-        StereoGeometry {
-            focal_px,
-            // By `Scene::scale`.
-            baseline_m: (self.disparities.count - 1) as f64 / focal_px,
-            centre_x_px,
-            centre_y_px,
-            right_centre_x_px: centre_x_px - f64::from(self.disparities.min),
-        }
-    }
-}
-
-pub(super) type Vec3 = [f32; 3];
+use super::walk::{Eye, Vec3, sine};
 
 /// Surface that a ray hits. All but the ball are planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +71,7 @@ const FLOOR_NEAR: f32 = 0.8;
 impl Scene {
     pub(super) fn new(options: DemoOptions) -> Self {
         let size = [options.width, options.height];
-        let focal = FOCAL * size[0].max(size[1]) as f32;
-        let half = size.map(|side| 0.5 * side as f32 / focal);
+        let (focal, half) = (options.focal(), options.half());
         let [half_x, half_y] = half;
         let floor_y = half_y / FLOOR_NEAR;
         let column_z = [2.9, 3.5];
@@ -172,7 +111,7 @@ impl Scene {
 
 pub(super) struct Frame<'a> {
     pub scene: &'a Scene,
-    pub eye: Vec3,
+    pub eye: Eye,
     pub ball: Vec3,
     /// Rows of the rotation from the scene to the ball.
     pub rotation: [Vec3; 3],
@@ -181,9 +120,6 @@ pub(super) struct Frame<'a> {
     pub noise: [u32; 2],
 }
 
-/// Seconds after which the motion repeats.
-const LOOP_SECONDS: f64 = 8.0;
-
 /// Bounces of the ball within a loop.
 const BOUNCES: f64 = 8.0;
 
@@ -191,16 +127,14 @@ impl<'a> Frame<'a> {
     /// Prepares the scene `seconds` after its start; `number` selects the noise.
     pub(super) fn new(scene: &'a Scene, number: u64, seconds: f64) -> Self {
         let seed = scene.options.seed;
-        let phase = f64::from(seeded(seed, 100)) / (f64::from(u32::MAX) + 1.0);
-        let turn = (seconds / LOOP_SECONDS + phase).fract();
+        let turn = scene.options.turn(seconds);
         let [half_x, half_y] = scene.half;
-        let sway = sine(turn);
-        let eye = [0.12 * half_x * sway, 0.04 * half_y * sine(2.0 * turn), 0.0];
+        let eye = Eye::new(&scene.options.camera(seconds));
 
         let bounce = (turn * BOUNCES).fract() as f32;
         let height = 4.0 * bounce * (1.0 - bounce) * 0.9 * half_y;
         let ball = [
-            (0.5 - 1.9 * sway) * half_x,
+            (0.5 - 1.9 * sine(turn)) * half_x,
             scene.floor_y - scene.radius - height,
             2.9 - 1.5 * sine(turn + 0.25),
         ];
@@ -212,40 +146,30 @@ impl<'a> Frame<'a> {
             [a * b * rest, c + b * b * rest, -a * s],
             [-b * s, a * s, c],
         ];
-        let right_eye = [eye[0] + scene.scale / scene.focal, eye[1], eye[2]];
-        let views = [eye, right_eye].map(|eye| View::new(scene, ball, eye));
+        let views =
+            [eye, eye.shifted(scene.scale / scene.focal)].map(|eye| View::new(scene, ball, eye));
         let seed = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { scene, eye, ball, rotation, views, noise: [200, 201].map(|n| seeded(seed, n)) }
     }
 }
 
-/// Returns the sine of `turns` full turns by the Taylor polynomial of a quarter turn. Unlike the
-/// system's sine it has the same bits everywhere.
-fn sine(turns: f64) -> f32 {
-    let turns = turns - turns.round();
-    // Fold onto -1/4..=1/4.
-    let folded = if turns.abs() > 0.25 { turns.signum() * 0.5 - turns } else { turns };
-    let x = folded * std::f64::consts::TAU;
-    let term = |sum, k: i32| 1.0 - sum * x * x / f64::from(2 * k * (2 * k + 1));
-    (x * (1..7).rev().fold(1.0, term)) as f32
-}
-
 pub(super) struct View {
-    eye: Vec3,
+    eye: Eye,
     /// Inverse depth along (p, q, 1) is n . (p, q, 1) with these normals.
     pub planes: [Vec3; 5],
+    /// Centre of the ball, along the camera's axes.
     ball: Vec3,
     /// |centre|^2 - radius^2.
     ball_power: f32,
 }
 
 impl View {
-    fn new(scene: &Scene, ball: Vec3, eye: Vec3) -> Self {
+    fn new(scene: &Scene, ball: Vec3, eye: Eye) -> Self {
         let planes = scene.planes.each_ref().map(|plane| {
-            let distance = 1.0 - dot(plane.normal, eye);
-            plane.normal.map(|component| component / distance)
+            let distance = 1.0 - dot(plane.normal, eye.at);
+            eye.seen(plane.normal).map(|component| component / distance)
         });
-        let ball: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
+        let ball = eye.seen(std::array::from_fn(|i| ball[i] - eye.at[i]));
         Self { eye, planes, ball, ball_power: dot(ball, ball) - scene.radius * scene.radius }
     }
 
@@ -270,9 +194,12 @@ impl View {
             // are visible.
             let (front, side) = (delta(Surface::ColumnFront), delta(Surface::ColumnSide));
             let within = |[low, high]: [f32; 2], value: f32| (low <= value) & (value <= high);
-            let x = self.eye[0] + p / front;
+            let [across, _, along] = self.eye.ray(p, q);
+            let x = self.eye.at[0] + across / front;
             meet(Surface::ColumnFront, front, within(scene.column_x, x));
-            meet(Surface::ColumnSide, side, within(scene.column_delta, side));
+            // 1 / z in the scene; the camera is at another z.
+            let z_inverse = side / (along + self.eye.at[2] * side);
+            meet(Surface::ColumnSide, side, within(scene.column_delta, z_inverse));
             // |t (p, q, 1) - centre|^2 = radius^2, solved for 1/t: power delta^2 - 2 b delta + a = 0.
             // NaN if the ray misses the ball, and NaN is never larger.
             let a = p * p + q * q + 1.0;
@@ -307,7 +234,7 @@ mod tests {
         let scene = Scene::new(DemoOptions::default());
         let frame = Frame::new(&scene, 0, 4.2);
         let Frame { views: [view, _], eye, ball, .. } = &frame;
-        let centre: Vec3 = std::array::from_fn(|i| ball[i] - eye[i]);
+        let centre: Vec3 = std::array::from_fn(|i| ball[i] - eye.at[i]);
         let (p, q) = (centre[0] / centre[2], centre[1] / centre[2]);
         for (dp, dq) in [(0.0, 0.0), (0.08, 0.0), (-0.05, 0.06), (0.0, -0.1)] {
             let hits = view.cast(&scene, &[p + dp; BLOCK], q + dq);
@@ -322,9 +249,10 @@ mod tests {
 
     #[test]
     fn every_ray_of_a_loop_hits_something_in_range_and_the_rotation_is_one() {
-        let scene = Scene::new(DemoOptions::default());
-        for i in 0..64 {
-            let frame = Frame::new(&scene, 0, f64::from(i) / 8.0);
+        let scenes =
+            [false, true].map(|walks| Scene::new(DemoOptions { walks, ..DemoOptions::default() }));
+        for (scene, i) in scenes.iter().flat_map(|scene| (0..128).map(move |i| (scene, i))) {
+            let frame = Frame::new(scene, 0, f64::from(i) / 8.0);
             for (j, row) in frame.rotation.iter().enumerate() {
                 for (k, other) in frame.rotation.iter().enumerate() {
                     let expected = if j == k { 1.0 } else { 0.0 };
@@ -333,7 +261,7 @@ mod tests {
             }
             for y in -20..=20 {
                 let p = std::array::from_fn(|i| 0.55 * (2.0 * i as f32 / 63.0 - 1.0));
-                for delta in frame.views[0].cast(&scene, &p, 0.41 * y as f32 / 20.0).delta {
+                for delta in frame.views[0].cast(scene, &p, 0.41 * y as f32 / 20.0).delta {
                     assert!((0.05..0.95).contains(&delta), "{delta}");
                 }
             }

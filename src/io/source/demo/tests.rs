@@ -51,14 +51,88 @@ fn the_bytes_are_those_of_every_other_machine() {
     let source = DemoSource::new(DemoOptions { noise: 1.5, ..quiet(160, 120, -3, 32) }).unwrap();
     // A deliberate change of the scene changes this number.
     assert_eq!(fingerprint(&source.pair(11)), 13_108_152_812_262_122_597);
+    let options = DemoOptions { walks: true, ..source.scene.options };
+    let source = DemoSource::new(options).unwrap();
+    assert_eq!(fingerprint(&source.pair(11)), 13_355_331_987_531_809_655);
+}
+
+/// Returns the point that a pixel of the left picture shows, along the camera's axes.
+fn point(options: &DemoOptions, pair: &StereoPair, x: usize, y: usize) -> [f64; 3] {
+    let geometry = options.geometry();
+    let disparity = f64::from(truth(pair).disparity[y * options.width + x]);
+    let z =
+        geometry.focal_px * geometry.baseline_m / (disparity - f64::from(options.disparities.min));
+    let p = (x as f64 - geometry.centre_x_px) / geometry.focal_px;
+    let q = (y as f64 - geometry.centre_y_px) / geometry.focal_px;
+    [p * z, q * z, z]
+}
+
+#[test]
+fn points_of_a_walking_camera_lie_on_the_surfaces_of_the_scene() {
+    let options = DemoOptions { walks: true, ..quiet(320, 240, -5, 56) };
+    let source = DemoSource::new(options.clone()).unwrap();
+    for number in [0_u64, 55, 200, 333] {
+        let seconds = number as f64 / options.rate;
+        let (pair, camera) = (source.pair(number), options.camera(seconds));
+        let frame = Frame::new(&source.scene, number, seconds);
+        // Of the planes and of the ball.
+        let mut on = [0; 6];
+        for i in 0..320 * 240 {
+            let at = camera.apply(point(&options, &pair, i % 320, i / 320)).map(|part| part as f32);
+            let away = source.scene.planes.each_ref().map(|plane| {
+                let length = scene::dot(plane.normal, plane.normal).sqrt();
+                (scene::dot(plane.normal, at) - 1.0).abs() / length
+            });
+            let from_ball: [f32; 3] = std::array::from_fn(|i| at[i] - frame.ball[i]);
+            let ball = (scene::dot(from_ball, from_ball).sqrt() - source.scene.radius).abs();
+            let all = away.into_iter().chain([ball]);
+            let (nearest, metres) =
+                all.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b)).unwrap();
+            assert!(metres < 2e-4, "{metres} m from all at pixel {i} of pair {number}");
+            on[nearest] += 1;
+        }
+        assert!(on.iter().all(|&pixels| pixels > 300), "{on:?}");
+    }
+}
+
+#[test]
+fn the_pose_of_a_walking_camera_leads_back_to_what_it_showed_first() {
+    let options = DemoOptions { walks: true, ..quiet(400, 300, 0, 56) };
+    let source = DemoSource::new(options.clone()).unwrap();
+    let (first, geometry) = (source.pair(0), options.geometry());
+    for number in [20, 90, 250] {
+        let (pair, pose) = (source.pair(number), options.pose(number));
+        let (mut same, mut alike) = (0, 0);
+        for i in 0..400 * 300 {
+            let [x, y, z] = pose.apply(point(&options, &pair, i % 400, i / 400));
+            let (u, v) = (
+                (geometry.focal_px * x / z + geometry.centre_x_px).round(),
+                (geometry.focal_px * y / z + geometry.centre_y_px).round(),
+            );
+            if !(0.0..400.0).contains(&u) || !(0.0..300.0).contains(&v) {
+                continue;
+            }
+            let there = v as usize * 400 + u as usize;
+            let expected = geometry.focal_px * geometry.baseline_m / z;
+            if (f64::from(truth(&first).disparity[there]) - expected).abs() < 0.3 {
+                same += 1;
+                let grey = f32::from(first.left.pixels()[there]);
+                alike += u32::from((grey - f32::from(pair.left.pixels()[i])).abs() < 12.0);
+            }
+        }
+        // The rest is hidden by the ball or the column, or at edges. Of a wrong pose, less than 0.6 look alike.
+        assert!(same > 400 * 300 / 2, "{same} points of pair {number} are seen in pair 0");
+        assert!(f64::from(alike) > 0.8 * f64::from(same), "{alike} of {same} points look alike");
+    }
 }
 
 #[test]
 fn any_size_and_range_is_rendered_within_the_range() {
     for (width, height) in [(1, 1), (3, 2), (1, 70), (129, 1), (64, 64), (200, 31)] {
         for (min, count) in [(0, 1), (0, 16), (-7, 20), (5, 300), (-2047, 1024), (1000, 1024)] {
-            let source = DemoSource::new(quiet(width, height, min, count)).unwrap();
-            for number in [0, 77] {
+            for (number, walks) in [(0, false), (77, false), (0, true), (77, true), (350, true)] {
+                let options = DemoOptions { walks, ..quiet(width, height, min, count) };
+                let source = DemoSource::new(options).unwrap();
                 let pair = source.pair(number);
                 assert_eq!((pair.left.width(), pair.left.height()), (width, height));
                 assert_eq!((pair.right.width(), pair.right.height()), (width, height));
@@ -87,9 +161,11 @@ fn the_scene_spans_most_of_the_range_and_moves() {
 
 #[test]
 fn the_right_picture_shows_the_left_ones_points_where_the_truth_says() {
-    for (min, number) in [(0, 0), (-9, 50), (12, 100), (0, 190)] {
+    let still = [(0, 0), (-9, 50), (12, 100), (0, 190)].map(|(min, number)| (min, number, false));
+    for (min, number, walks) in still.into_iter().chain([(0, 130, true), (-9, 400, true)]) {
         let (width, height) = (400, 300);
-        let source = DemoSource::new(quiet(width, height, min, 56)).unwrap();
+        let options = DemoOptions { walks, ..quiet(width, height, min, 56) };
+        let source = DemoSource::new(options).unwrap();
         let pair = source.pair(number);
         let truth = truth(&pair);
         let seen = truth.visible.iter().filter(|&&v| v).count();

@@ -16,10 +16,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::connection::{Connection, End, Heard, Visit};
 use super::viewers::Answer;
-use super::{Live, Newest};
+use super::{Live, Newest, Source};
 use crate::serve::State;
 use crate::viewer::{Ask, Tuned};
-use stereod_io::sink::messages::{Placed, TOPICS, diagnostics, placed};
+use stereod_io::sink::messages::{Heading, Placed, TOPICS, diagnostics, placed, stamp};
 use text::{DIAGNOSTICS, Level};
 
 /// Versions of the protocol, which differ in nothing that is used here.
@@ -109,28 +109,28 @@ impl Client<'_> {
 
     async fn send_pair(&mut self, pair: &Arc<Newest>) -> Result<(), End> {
         let is_new = |number: &usize| !self.channels.contains(number);
-        let tracks_ground = self.live.0.source.tracks_ground;
-        let has = |number: &usize| TOPICS[*number].is_in(&pair.frame, tracks_ground);
+        let Source { tracks_ground, frame_prefix, clock, .. } = &self.live.0.source;
+        let (tracks_ground, stamp) = (*tracks_ground, stamp(*clock, pair.frame.pair.timestamp));
+        let head = Heading { stamp, prefix: frame_prefix, tracks_ground };
+        let has = |number: &usize| TOPICS[*number].is_in(&pair.frame, head);
         let new: Vec<usize> = (0..TOPICS.len()).filter(is_new).filter(has).collect();
         if !new.is_empty() {
             self.advertise(new).await?;
         }
-        let clock = self.live.0.source.clock;
-        let time = stereod_io::sink::messages::stamp(clock, pair.frame.pair.timestamp);
         let placed = placed(&pair.frame, tracks_ground);
         let is_static = |channel: usize| TOPICS[channel].is_static();
         let wanted: Vec<(u32, usize)> = self
             .subscriptions
             .iter()
             .filter(|(_, (channel, sent))| {
-                *channel != DIAGNOSTICS && (!is_static(*channel) || *sent != placed)
+                *channel != DIAGNOSTICS && has(channel) && (!is_static(*channel) || *sent != placed)
             })
             .map(|(&id, &(channel, _))| (id, channel))
             .collect();
         for (id, channel) in wanted {
             match self.connection.during(pair.of_topic(self.live, channel)).await? {
                 Ok(message) => {
-                    self.send_message(id, time, &message).await?;
+                    self.send_message(id, stamp, &message).await?;
                     self.subscriptions.insert(id, (channel, placed));
                 }
                 // The confidence was switched off, most likely; it may come back.

@@ -5,6 +5,7 @@ import { arrived, queue, takeTime, times } from "./frames.js";
 import { showRates, showStatus } from "./status.js";
 import { forgetRequests, takeKnobs } from "./tuning.js";
 import { sendQuality, updateControls } from "./controls.js";
+import { takePath } from "./scan.js";
 import { takeZones } from "./zones.js";
 
 const SILENCE_MS = 30000; // The server sends a status every second, after a frame that is on its way.
@@ -94,6 +95,7 @@ function receive(message) {
       state.notice = "";
       times.length = 0;
       complain(null);
+      for (const id of ["path", "way"]) show($(id), false);
       setState("live", "Connected");
       setColours(message.colours, state.span);
       text($("source"), message.source);
@@ -109,6 +111,9 @@ function receive(message) {
       state.status = message;
       send({ type: "clock", at: performance.now() });
       showStatus();
+      break;
+    case "path":
+      takePath(message);
       break;
     case "clock":
       takeTime(message);

@@ -58,6 +58,8 @@ export function panesOn(width, height, header) {
   return shown.map((what, i) => ({ what, x: x + i * dx, y: y + i * dy, w: pw, h: ph }));
 }
 
+const panes = () => panesOn(canvas.width, canvas.height, state.frame.header);
+
 // Left, top, width and height of the visible part of the flat views, as fractions of the image.
 export function partOf() {
   const size = 1 / state.lens.scale;
@@ -70,7 +72,7 @@ export function placeAt(clientX, clientY) {
   const box = canvas.getBoundingClientRect();
   const ratio = canvas.width / box.width;
   const [left, top, across, down] = partOf();
-  for (const pane of panesOn(canvas.width, canvas.height, state.frame.header)) {
+  for (const pane of panes()) {
     const [x, y] = [((clientX - box.left) * ratio - pane.x) / pane.w, ((clientY - box.top) * ratio - pane.y) / pane.h];
     if (x >= 0 && y >= 0 && x < 1 && y < 1) return { pane, x: left + x * across, y: top + y * down };
   }
@@ -224,8 +226,7 @@ function placesOf(end) {
   const [left, top, size] = partOf();
   const [x, y] = [(end[0] - left) / size, (end[1] - top) / size];
   const isShown = x >= 0 && y >= 0 && x <= 1 && y <= 1;
-  return panesOn(canvas.width, canvas.height, state.frame.header)
-    .map((pane) => isShown && [(pane.x + x * pane.w) / ratio, (pane.y + y * pane.h) / ratio]);
+  return panes().map((pane) => isShown && [(pane.x + x * pane.w) / ratio, (pane.y + y * pane.h) / ratio]);
 }
 
 function placeCrosses() {
@@ -246,7 +247,7 @@ function placeCrosses() {
       svg("text", { x, y, fill: "#ffbe3c", "text-anchor": anchor }, short || "")];
   });
   const ratio = canvas.width / Math.max(canvas.clientWidth, 1);
-  const panes = state.frame && state.view !== "points" ? panesOn(canvas.width, canvas.height, state.frame.header) : [];
-  $("ruler").replaceChildren(...panes.filter((pane) => pane.what !== "right").map((pane) => overlayOf(pane, ratio, partOf())),
+  const flat = state.frame && state.view !== "points" ? panes() : [];
+  $("ruler").replaceChildren(...flat.filter((pane) => pane.what !== "right").map((pane) => overlayOf(pane, ratio, partOf())),
     ...lines, ...marks);
 }

@@ -72,14 +72,15 @@ void main() { result = vec4(_at + lift, 1.0); }`;
 // Textures in the order of their units; the images are smoothed.
 const TEXTURES = ["disparity", "left", "table", "confidence", "verdicts", "right"];
 
+let gl = null;
+
 export class GlPainter {
   static make() {
-    const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: true });
-    return gl && new GlPainter(gl);
+    gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: true });
+    return gl && new GlPainter();
   }
 
-  constructor(gl) {
-    this.gl = gl;
+  constructor() {
     this.threeD = true;
     this.build();
     canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
@@ -92,7 +93,6 @@ export class GlPainter {
   }
 
   build() {
-    const gl = this.gl;
     this.flat = this.program(FLAT_VERTEX, FLAT_FRAGMENT);
     this.points = this.program(CORNER_OF_POINT, POINTS_FRAGMENT);
     this.lines = this.program(END_OF_LINE, LINES_FRAGMENT);
@@ -107,7 +107,6 @@ export class GlPainter {
   }
 
   program(vertex, fragment) {
-    const gl = this.gl;
     const program = gl.createProgram();
     for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
       const shader = gl.createShader(kind);
@@ -128,29 +127,26 @@ export class GlPainter {
   }
 
   texture(unit, filter) {
-    const gl = this.gl;
     gl.activeTexture(gl.TEXTURE0 + unit);
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
-    for (const name of ["MIN_FILTER", "MAG_FILTER"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], filter);
-    for (const name of ["WRAP_S", "WRAP_T"]) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], gl.CLAMP_TO_EDGE);
+    const edge = gl.CLAMP_TO_EDGE;
+    const values = { MIN_FILTER: filter, MAG_FILTER: filter, WRAP_S: edge, WRAP_T: edge };
+    for (const name in values) gl.texParameteri(gl.TEXTURE_2D, gl["TEXTURE_" + name], values[name]);
   }
 
   // Fills the texture of a unit, if there is something for it.
   upload(unit, ...image) {
-    const gl = this.gl;
     if (!image.at(-1)) return;
     gl.activeTexture(gl.TEXTURE0 + unit);
     gl.texImage2D(gl.TEXTURE_2D, 0, ...image);
   }
 
   setColours() {
-    const gl = this.gl;
     const { length } = state.colours;
     if (length) this.upload(2, gl.RGB8, length, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, new Uint8Array(state.colours.flat()));
   }
 
   setFrame() {
-    const gl = this.gl;
     if (!state.frame) return;
     const { header: { width, height }, disparity, image, confidence, verdicts, right } = state.frame;
     this.size = [width, height];
@@ -162,7 +158,6 @@ export class GlPainter {
   }
 
   use(one) {
-    const gl = this.gl;
     gl.useProgram(one.program);
     TEXTURES.forEach((name, unit) => gl.uniform1i(one.places[name] ?? null, unit));
     gl.uniform2i(one.places.size, ...this.size);
@@ -170,7 +165,6 @@ export class GlPainter {
   }
 
   paint(width, height) {
-    const gl = this.gl;
     // Far points are as dark as the stage, and differ from unknown pixels.
     const ground = state.view === "points" && state.byDepth ? state.colours[256]
       : getComputedStyle(stage).backgroundColor.match(/\d+/g).slice(0, 3);
@@ -194,7 +188,6 @@ export class GlPainter {
   }
 
   paintPoints(width, height) {
-    const gl = this.gl;
     gl.enable(gl.DEPTH_TEST);
     gl.bufferData(gl.UNIFORM_BUFFER, spaceOf(state.frame.header, width, height), gl.STREAM_DRAW);
     this.use(this.points);

@@ -1,4 +1,5 @@
-// The scan of obstacles and the zones: over the images, and from above in a corner, where ahead is up.
+// The scan of obstacles and the zones: over the images, and from above in a corner, where ahead is up. In another corner
+// the path of the vehicle.
 import { $, element, press, repaint, show, state, svg } from "./state.js";
 
 const COLOURS = { c: "#28963c", u: "#696969" };
@@ -77,4 +78,25 @@ export function drawScan({ obstacles }) {
   $("near").replaceChildren(said, ...zones.map((zone) => element("div", {
     textContent: `${zone.name}: ${words[zone.occupied]}${away(zone)}`,
   })));
+}
+
+export function togglePath() {
+  state.path = !state.path;
+  press($("way"), state.path);
+  show($("path"), state.path);
+}
+
+// Takes the changes of the path: points have metres across and down, and whether no line leads to them.
+let points = [];
+export function takePath({ keep, points: more, now: [x, y, direction], square, bar_m, text: words, lost }) {
+  points = points.slice(points.length - keep).concat(more);
+  const d = [...points, [x, y]].map(([across, down, begins], i) => `${begins || !i ? "M" : "L"}${across} ${down}`).join("");
+  const [left, top, side] = square;
+  const drawn = svg("svg", { viewBox: [...square, side], role: "img", "aria-label": "Path from above" },
+    svg("path", { d, stroke: "#56b4e9" }), svg("path", { d: `M${left} ${top + 0.99 * side}h${bar_m}`, stroke: "#fff" }),
+    svg("path", { class: "vehicle", d: "M0-7 5 7 0 4-5 7z", transform: `translate(${x} ${y}) rotate(${direction}) scale(${side / 160})` }),
+    svg("text", { x: left, y: top + 0.96 * side, "font-size": side / 14 }, bar_m + " m"));
+  $("path").replaceChildren(drawn, element("div", { textContent: words, className: lost ? "alarm" : "" }));
+  show($("way"), true);
+  show($("path"), state.path);
 }

@@ -25,6 +25,7 @@ export const state = {
   measured: null, // Ends of the measured distance, as fractions of the image.
   corners: null, // Those of the zone that is drawn, as fractions of the image.
   around: true, // Obstacles are shown.
+  path: true,
   probe: null, // Position of the probe in pixels of the frame's arrays, as a fraction of the image.
   panel: null,
   painter: null,

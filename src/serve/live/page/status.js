@@ -64,7 +64,7 @@ function messages() {
 
 function banner([, trouble], knobs) {
   const cures = knobs.map((knob) => element("button", {
-    type: "button", textContent: "Tuning: " + knob.label, onclick: () => { openTuning(); focusKnob(knob); },
+    textContent: "Tuning: " + knob.label, onclick: () => { openTuning(); focusKnob(knob); },
   }));
   return element("p", { className: trouble ? "trouble" : "" }, element("span"), ...cures);
 }
@@ -113,9 +113,8 @@ function showViewers() {
     $("viewers").replaceChildren(...viewers.map((one) => {
       const row = element("li", {}, element("span"));
       if (!one.own) {
-        const close = element("button", { type: "button", textContent: "Close" });
+        const close = element("button", { textContent: "Close", onclick: () => send({ type: "close", viewer: one.id }) });
         close.setAttribute("aria-label", `Close viewer ${one.kind} ${one.address}`);
-        close.onclick = () => send({ type: "close", viewer: one.id });
         row.append(close);
       }
       return row;
@@ -145,8 +144,9 @@ export function showFacts() {
       ...s.outputs.map((o) => (o.dropped || o.failed) && o.name + ": " + count(o.dropped, "dropped") + (o.failed ? ", failed" : "")),
     ].filter(Boolean)],
     ...s.outputs.map((o) => ["Output", o.name + ": " + count(o.frames, "frames"), o.failed]),
-    ["Alignment", s.alignment ? s.alignment.text : "unknown", s.alignment && s.alignment.alarm],
-    ["Exposure, noise", s.exposure ? ofBoth(s.exposure.text) : "unknown", s.exposure && s.exposure.alarm],
+    ["Alignment", s.alignment?.text ?? "unknown", s.alignment?.alarm],
+    ...(s.odometry ? [["Odometry", s.odometry.text, s.odometry.alarm]] : []),
+    ["Exposure, noise", s.exposure ? ofBoth(s.exposure.text) : "unknown", s.exposure?.alarm],
     ...s.warnings.map((one) => ["Warning", inWords(one) + `, ${one.ago_s} s ago`, one.ago_s < 60]).reverse(),
     ["This page", [
       drawnRate().toFixed(1) + " images/s" + (state.frame ? ", " + state.frame.header.width + "x" + state.frame.header.height : "") + ({ 2: " (half size)", 4: " (quarter size)" }[s.client.scale] || ""),

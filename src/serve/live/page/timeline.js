@@ -76,11 +76,6 @@ export function changeSpeed(factor) {
   if (isMovable()) send({ type: "play", speed: (state.status?.playing?.speed ?? 1) * factor });
 }
 
-$("before").onclick = () => step("before");
-$("next").onclick = () => step("next");
-$("from").onclick = () => mark(false);
-$("to").onclick = () => mark(true);
-$("repeat").onclick = toggleRepeat;
 $("speed").onchange = () => { if (isMovable()) send({ type: "play", speed: Number($("speed").value) }); };
 $("place").oninput = () => moveTo(Number($("place").value));
 $("place").onpointerdown = () => { isHeld = true; };

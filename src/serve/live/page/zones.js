@@ -9,7 +9,7 @@ export function takeZones(zones) {
   if (!zones || shown === String(zones)) return;
   shown = String(zones);
   $("zone-list").replaceChildren(...zones.map((name) => element("li", {}, name, element("button", {
-    type: "button", textContent: "Remove", ariaLabel: "Remove zone " + name, onclick: () => ask({ type: "zone", edit: { remove: name } }),
+    textContent: "Remove", ariaLabel: "Remove zone " + name, onclick: () => ask({ type: "zone", edit: { remove: name } }),
   }))));
 }
 
