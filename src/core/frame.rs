@@ -495,7 +495,7 @@ pub struct Matched {
     pub geometry: Option<StereoGeometry>,
     /// Obstacles in the disparity, if the settings ask for them.
     pub obstacles: Option<Obstacles>,
-    /// Where the rig is, if the parameters ask for it.
+    /// Pose and velocity of the rig, if the parameters ask for them.
     pub odometry: Option<Box<Odometry>>,
     /// The ground plan of all that was seen so far, if there is a new one.
     pub grid: Option<Arc<Grid>>,

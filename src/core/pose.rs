@@ -1,4 +1,4 @@
-//! Where a rig is, as odometry finds it, and its motions: rotations and positions in metres.
+//! Poses of a rig, as odometry finds them, and its motions: rotations and positions in metres.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub struct Pose {
     pub position_m: [f64; 3],
 }
 
-/// What odometry says of a pair.
+/// Answer of odometry to a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Odometry {
     /// The left camera in its own frame at the stream's first pair; of both, the optical axes as the images are
@@ -31,7 +31,7 @@ pub struct Odometry {
     pub velocity: Option<[f64; 6]>,
     /// Why there is no pose of this pair.
     pub lost: Option<Lost>,
-    /// How often the path was broken: what happened to the rig between poses of unlike numbers is not known.
+    /// Number of times that the path was broken: what happened to the rig between poses of unlike numbers is not known.
     pub breaks: u32,
     /// Length of the path in metres, without what happened in the breaks.
     pub path_m: f64,
@@ -205,11 +205,16 @@ fn moved(covariance: &[[f64; 6]; 6], turn: &Matrix, arm: [f64; 3]) -> [[f64; 6];
             by[row][axis + 3] = swing[row];
         }
     }
+    spread(&by, covariance)
+}
+
+/// Returns the covariance of a matrix times a vector with this covariance.
+pub(crate) fn spread(by: &[[f64; 6]; 6], covariance: &[[f64; 6]; 6]) -> [[f64; 6]; 6] {
     let times =
         |row: &[f64; 6], other: &[f64; 6]| row.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
     // The covariance is symmetric, so its rows are its columns.
-    let half = by.map(|row| [0, 1, 2, 3, 4, 5].map(|column| times(&row, &covariance[column])));
-    half.map(|row| [0, 1, 2, 3, 4, 5].map(|column| times(&row, &by[column])))
+    let half = by.map(|row| covariance.map(|column| times(&row, &column)));
+    half.map(|row| by.map(|column| times(&row, &column)))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub struct Rules {
     /// Lowest and highest height in metres at which things are obstacles in the grid: above the vehicle's origin at the
     /// nearest place of its path.
     pub band_m: [f64; 2],
-    /// Where the left camera is on the vehicle.
+    /// Place of the left camera on the vehicle.
     pub mount: Mount,
 }
 

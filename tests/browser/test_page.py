@@ -485,7 +485,7 @@ def test_the_path_from_above_grows_by_its_changes(run, open_page):
     page.locator("#path svg").wait_for()
     until(lambda: len(texts(page, "path")) > 9)
     pause(page)
-    # What was kept and added is what a client gets that comes later. The vehicle ends the line.
+    # A client that comes later gets the same points. The vehicle ends the line.
     late = open_page(program.url)
     whole = texts(late, "path")[0]
     assert whole["keep"] == 0

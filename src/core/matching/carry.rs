@@ -13,6 +13,7 @@ use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL, Stere
 use crate::matching::continuity::Continuity;
 use crate::matching::filter::steady::{HELD, SURE, Steady};
 use crate::matching::motion::{self, Frame, Levels, Motion};
+use crate::matching::odometry::median;
 use crate::matching::scene::Thumbnail;
 use crate::pose::Pose;
 
@@ -65,7 +66,6 @@ pub struct Carrier {
 /// The previous pair.
 struct Last {
     image: Vec<u8>,
-    levels: Levels,
     shown: Vec<Memory>,
     guess: Option<Motion>,
 }
@@ -186,9 +186,8 @@ impl Carrier {
     ) {
         let goes_on = self.continuity.goes_on(timestamp, Thumbnail::of(left));
         let last = self.last.take().filter(|_| goes_on);
-        let levels = Levels::of(left);
         let unsure = last.as_ref().filter(|_| motion.is_none());
-        let guess = unsure.and_then(|last| self.guess(last, &levels));
+        let guess = unsure.and_then(|last| self.guess(last, left));
         let motion = motion.copied().or(guess.map(|guess| Warp::of_guess(&guess, self.size)));
         let moves = |(last, motion)| self.shift(last, motion) >= SHIFT_MIN;
         match last.as_ref().zip(motion.as_ref()).filter(|&pair| moves(pair)) {
@@ -205,16 +204,19 @@ impl Carrier {
         image.clear();
         image.extend_from_slice(left.pixels());
         let shown = std::mem::replace(&mut self.now, shown);
-        self.last = Some(Last { image, levels, shown, guess });
+        self.last = Some(Last { image, shown, guess });
     }
 
-    fn guess(&self, last: &Last, levels: &Levels) -> Option<Motion> {
+    fn guess(&self, last: &Last, left: &Image) -> Option<Motion> {
+        let (width, height) = self.size;
+        let before = Image::from_vec(width, height, last.image.clone());
+        let levels = [&before, left].map(Levels::of);
         let sure = |x: usize, y: usize| {
             let memory = &last.shown[y * self.size.0 + x];
             let disparity = memory.disparity.filter(|_| memory.confidence >= CARRIED_MIN)?;
             Some(disparity / SUBPIXEL as f32)
         };
-        motion::estimate([&last.levels, levels], self.size, sure, last.guess)
+        motion::estimate([&levels[0], &levels[1]], self.size, sure, last.guess)
     }
 
     /// The median shift of the shown pixels in pixels.
@@ -229,12 +231,7 @@ impl Carrier {
                 shifts.push(((to_x - from_x).powi(2) + (to_y - from_y).powi(2)).sqrt());
             }
         }
-        let middle = shifts.len() / 2;
-        if shifts.is_empty() {
-            0.0
-        } else {
-            *shifts.select_nth_unstable_by(middle, f32::total_cmp).1
-        }
+        median(&mut shifts)
     }
 
     /// Remembers a map as it is.

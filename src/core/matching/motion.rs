@@ -5,6 +5,7 @@
 //! the focal length in image widths matters little ([`FOCAL`]).
 
 use crate::frame::Image;
+use crate::matching::odometry::{median, root, sample, solve};
 use crate::matching::pyramid::{half, smooth};
 
 /// Assumed focal length in image widths: a horizontal field of view of 80 degrees.
@@ -157,26 +158,7 @@ impl<'a> Level<'a> {
     /// The grey level of an image of this level at a point and its slopes per pixel; `None` at the border.
     fn sample(&self, image: &Image, point: Point) -> Option<[f32; 3]> {
         let [x, y, _] = self.frame.pixel(point);
-        let at = [x, y].map(|full| (full - (self.scale - 1.0) / 2.0) / self.scale);
-        let inside = |at: f32, side: usize| at >= 1.0 && at < side as f32 - 2.0;
-        if !inside(at[0], image.width()) || !inside(at[1], image.height()) {
-            return None;
-        }
-        let (x, y) = (at[0] as usize, at[1] as usize);
-        let (fx, fy) = (at[0] - x as f32, at[1] - y as f32);
-        let rows: [&[u8]; 4] = std::array::from_fn(|row| &image.row(y + row - 1)[x - 1..x + 3]);
-        let grey = |row: usize, column: usize| f32::from(rows[row][column]);
-        // Along rows, then along columns.
-        let along = |row: usize, first: usize| {
-            grey(row, first) + fx * (grey(row, first + 1) - grey(row, first))
-        };
-        let between = |one: f32, other: f32| one + fy * (other - one);
-        let value = between(along(1, 1), along(2, 1));
-        let right = between(along(1, 2), along(2, 2));
-        let left = between(along(1, 0), along(2, 0));
-        let up = between(along(0, 1), along(1, 1));
-        let down = between(along(2, 1), along(3, 1));
-        Some([value, (right - left) / 2.0, (down - up) / 2.0])
+        sample(image, self.scale, x, y)
     }
 
     /// Improves a motion. Returns it with the remaining difference in grey levels.
@@ -251,35 +233,8 @@ impl<'a> Level<'a> {
         for (i, row) in squares.iter_mut().enumerate() {
             row[i] += row[i] * 1e-4 + 1e-9;
         }
-        solve(squares, sums)
+        Some(solve(&root(squares)?, sums))
     }
-}
-
-/// Solves the equations of a positive definite matrix, of which the lower half is given (Cholesky); `None` if it is
-/// not positive definite.
-fn solve(mut matrix: [[f64; 6]; 6], mut values: [f64; 6]) -> Option<[f64; 6]> {
-    for i in 0..6 {
-        for j in 0..=i {
-            let rest: f64 = matrix[i][j] - (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum::<f64>();
-            matrix[i][j] = if i > j { rest / matrix[j][j] } else { rest.sqrt() };
-        }
-        if !(matrix[i][i] > 0.0 && matrix[i][i].is_finite()) {
-            return None;
-        }
-        let rest: f64 = (0..i).map(|k| matrix[i][k] * values[k]).sum();
-        values[i] = (values[i] - rest) / matrix[i][i];
-    }
-    for i in (0..6).rev() {
-        let rest: f64 = (i + 1..6).map(|k| matrix[k][i] * values[k]).sum();
-        values[i] = (values[i] - rest) / matrix[i][i];
-    }
-    Some(values)
-}
-
-/// The median, of a list that it reorders; 0 of an empty one.
-fn median(values: &mut [f32]) -> f32 {
-    let middle = values.len() / 2;
-    if values.is_empty() { 0.0 } else { *values.select_nth_unstable_by(middle, f32::total_cmp).1 }
 }
 
 #[cfg(test)]

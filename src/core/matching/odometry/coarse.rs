@@ -137,7 +137,7 @@ fn textured(image: &Image) -> impl Iterator<Item = [usize; 2]> {
 
 /// The grey level of an image of a level at a full pixel and its slopes per pixel of the level; `None` at the border.
 #[inline(always)]
-fn sample(image: &Image, scale: f32, x: f32, y: f32) -> Option<[f32; 3]> {
+pub fn sample(image: &Image, scale: f32, x: f32, y: f32) -> Option<[f32; 3]> {
     let at = [x, y].map(|full| (full - (scale - 1.0) / 2.0) / scale);
     let inside = |at: f32, side: usize| at >= 1.0 && at < side as f32 - 2.0;
     if !inside(at[0], image.width()) || !inside(at[1], image.height()) {

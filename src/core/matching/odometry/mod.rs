@@ -29,8 +29,10 @@ use crate::matching::scene::Thumbnail;
 use crate::obstacles::Mount;
 use crate::pose::{Lost, Odometry, Pose};
 use coarse::Halves;
+pub(super) use coarse::sample;
 use key::View;
 use rigid::{Camera, Placed, angles};
+pub(super) use rigid::{median, root, solve};
 use track::Track;
 
 /// A path is broken when the pairs have agreed among themselves for so many pairs, or for [`FRESH_TIME`].
@@ -55,7 +57,7 @@ pub struct Odometer {
     is_lost: bool,
     breaks: u32,
     path_m: f64,
-    /// Where the path has last grown.
+    /// The place at which the path has last grown.
     corner: [f64; 3],
 }
 

@@ -2,7 +2,7 @@
 //! and least-squares steps.
 
 use crate::frame::StereoGeometry;
-use crate::pose::{Matrix, Pose, cross, turned};
+use crate::pose::{Matrix, Pose, cross, spread, turned};
 
 /// Rows and columns of the equations: translation, then rotation.
 pub const UNKNOWNS: usize = 6;
@@ -164,14 +164,14 @@ impl Equations {
 }
 
 /// The lower triangular root of a positive definite matrix, of which the lower half is given (Cholesky).
-fn root(mut matrix: Square) -> Option<Square> {
+pub fn root(mut matrix: Square) -> Option<Square> {
     for i in 0..UNKNOWNS {
         let whole = matrix[i][i];
         for j in 0..=i {
             let rest = matrix[i][j] - (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum::<f64>();
             matrix[i][j] = if i > j { rest / matrix[j][j] } else { rest };
         }
-        // What remains of the diagonal element is rounding if the row depends on those above.
+        // The rest of the diagonal element is rounding if the row depends on those above.
         let is_definite = matrix[i][i] > 1e-13 * whole && matrix[i][i].is_finite();
         if !is_definite {
             return None;
@@ -182,7 +182,7 @@ fn root(mut matrix: Square) -> Option<Square> {
 }
 
 /// Solves the equations of a matrix with this root.
-fn solve(root: &Square, mut values: [f64; UNKNOWNS]) -> [f64; UNKNOWNS] {
+pub fn solve(root: &Square, mut values: [f64; UNKNOWNS]) -> [f64; UNKNOWNS] {
     for i in 0..UNKNOWNS {
         let rest: f64 = (0..i).map(|k| root[i][k] * values[k]).sum();
         values[i] = (values[i] - rest) / root[i][i];
@@ -284,16 +284,6 @@ fn twice(rotation: &Matrix) -> Square {
             if same { rotation[row % 3][column % 3] } else { 0.0 }
         })
     })
-}
-
-/// The covariance of A times a vector.
-fn spread(by: &Square, covariance: &Square) -> Square {
-    let times = |row: &[f64; UNKNOWNS], other: &[f64; UNKNOWNS]| {
-        row.iter().zip(other).map(|(a, b)| a * b).sum::<f64>()
-    };
-    // A covariance is symmetric, so its rows are its columns.
-    let half = by.map(|row| covariance.map(|column| times(&row, &column)));
-    half.map(|row| by.map(|column| times(&row, &column)))
 }
 
 /// The median, of a list that it reorders; 0 of an empty one.

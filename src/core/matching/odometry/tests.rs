@@ -96,7 +96,7 @@ impl Scene {
         20.0 + 200.0 * (octave(3.0, 0.5) + octave(8.0, 0.3) + octave(14.0, 0.2))
     }
 
-    /// What a rig at this pose sees.
+    /// The pair that a rig at this pose sees.
     fn pair(&self, pose: &Pose, number: usize) -> Pair {
         let g = GEOMETRY;
         let view = |eye: usize| {
