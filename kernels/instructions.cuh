@@ -170,6 +170,27 @@ __device__ __forceinline__ void store_release(u32 *to, u32 word) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
 }
 
+// Adds the products of 16 rows and 8 columns of signed bytes to sums, by all lanes of a warp. A row or column has 16
+// bytes, four in each of four lanes: lane l has those of row l / 4, of row l / 4 + 8, and of column l / 4. It gets the
+// sums of its two rows and columns 2 (l % 4) and 2 (l % 4) + 1.
+__device__ __forceinline__ void add_products(int *sums, u32 row, u32 row_below, u32 column) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]) : "r"(row), "r"(row_below), "r"(column));
+#else
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+r"(sums[0]), "+r"(sums[1]) : "r"(row), "r"(column));
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+r"(sums[2]), "+r"(sums[3]) : "r"(row_below), "r"(column));
+#endif
+}
+// The same for rows and columns of 32 bytes, which are two words of each lane.
+__device__ __forceinline__ void add_products(int *sums, uint2 row, uint2 row_below, uint2 column) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3]) : "r"(row.x), "r"(row_below.x), "r"(row.y), "r"(row_below.y), "r"(column.x), "r"(column.y));
+#else
+    add_products(sums, row.x, row_below.x, column.x);
+    add_products(sums, row.y, row_below.y, column.y);
+#endif
+}
+
 // Barriers among THREADS threads of a block, by a number other than 0, which is that of the whole
 // block's. A thread waits at one, or only says that it has come.
 template <int THREADS> __device__ __forceinline__ void barrier_wait(int number) {

@@ -315,6 +315,15 @@ fn supported_costs_give_the_bytes_of_the_reference() {
 }
 
 #[test]
+fn the_prior_of_the_network_gives_the_bytes_of_the_reference() {
+    let with = |more: &[&'static str]| [NETWORK, more].concat();
+    same(EVEN_SIZE, NETWORK);
+    same((70, 47), &with(&["--prior-size", "1/2", "--alpha", "1"]));
+    // Tiles have it of the CPU.
+    same((45, 60), &with(&["--tiles", "2x1,16"]));
+}
+
+#[test]
 fn the_plain_way_gives_the_bytes_of_the_reference() {
     same((23, 9), &["-d", "1000", "--uniqueness", "0"]);
     same((23, 9), &["-d", "600", "--paths", "5", "--cost", "census", "--left-right", "off"]);
@@ -677,7 +686,7 @@ fn broken_kernels_are_noticed() {
         let size = match arguments {
             PRIOR => TWO_LEVELS,
             TILED => TILED_SIZE,
-            EVEN => EVEN_SIZE,
+            EVEN | NETWORK => EVEN_SIZE,
             WINDOWS => WINDOWS_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL | BRIGHT | TASKS_AD => (65, 23),

@@ -19,7 +19,7 @@ use crate::run::prepare::rig::Cameras;
 use crate::settings::{Loaded, Size};
 use report::{Measured, Report, table};
 use stereod_core::engine::difference::Make;
-use stereod_core::engine::{self, Choice, Engine};
+use stereod_core::engine::{self, Choice, Engine, PairSpec};
 use stereod_core::files;
 use stereod_core::frame::{Matched, StageTime, StereoPair};
 use stereod_core::matching::{History, Params};
@@ -146,9 +146,11 @@ fn report(
 
     let measured = measure(&mut *engine, &mut pairs, args.repeat)?;
     let verified = match args.verify {
-        true => Some(verify_all(&mut *engine, &mut pairs, params, &|params, pairs| {
-            engine::create(choice, params, pairs, &options)
-        })?),
+        true => {
+            let make =
+                |params: &Params, pairs: &PairSpec| engine::create(choice, params, pairs, &options);
+            Some(verify_all(&mut *engine, &mut pairs, params, (&make, &options))?)
+        }
         false => None,
     };
     Ok(Report {
@@ -237,7 +239,7 @@ fn verify_all(
     engine: &mut dyn Engine,
     pairs: &mut VecDeque<StereoPair>,
     params: &Params,
-    make: Make<'_>,
+    how: (Make<'_>, &engine::Options),
 ) -> anyhow::Result<usize> {
     // The pairs start a new stream.
     engine.resume(History::default())?;
@@ -249,7 +251,7 @@ fn verify_all(
         engine.submit(pair)?;
         in_flight += 1;
         while in_flight == depth || (pairs.is_empty() && in_flight > 0) {
-            same += verify(&collect(engine)?, params, layout.as_ref(), &mut history, make)?;
+            same += verify(&collect(engine)?, params, layout.as_ref(), &mut history, how)?;
             in_flight -= 1;
         }
     }
@@ -264,7 +266,6 @@ fn median(times: &mut [Duration]) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stereod_core::engine::PairSpec;
     use stereod_core::frame::{DisparityMap, Image};
     use stereod_core::matching::{Paths, match_pair};
     use stereod_core::pool::Pooled;
@@ -427,11 +428,15 @@ mod tests {
         let make = |_: &Params, _: &PairSpec| -> anyhow::Result<Box<dyn Engine>> {
             Ok(Box::new(Device { wrong: true, ..super::tests::device().0 }))
         };
-        let same = verify_all(&mut device, &mut pairs, &params, &make).unwrap();
+        let same =
+            verify_all(&mut device, &mut pairs, &params, (&make, &engine::Options::default()))
+                .unwrap();
         assert_eq!((same, device.most), (4 * 32, 3));
         let (mut device, mut pairs) = super::tests::device();
         device.wrong = true;
-        let error = verify_all(&mut device, &mut pairs, &params, &make).unwrap_err();
+        let error =
+            verify_all(&mut device, &mut pairs, &params, (&make, &engine::Options::default()))
+                .unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("at x 5, y 0") && error.contains("1 of 32"), "{error}");
         assert!(error.contains("the first stage that differs: cost volume"), "{error}");

@@ -289,7 +289,8 @@ impl Outcome<'_> {
             verify_rectified(&pair(left, right), &self.matched, rectifier)?;
         }
         let make = |params: &Params, pairs: &PairSpec| make(self.loaded, params, pairs);
-        verify(&self.matched, self.params, layout, &mut History::default(), &make)
+        let options = self.loaded.settings.engine.options();
+        verify(&self.matched, self.params, layout, &mut History::default(), (&make, &options))
     }
 
     fn write(&self, args: &MatchArgs, format: StillFormat) -> Result<(), Error> {

@@ -4,8 +4,8 @@ use anyhow::anyhow;
 
 use super::Error;
 use crate::settings::Settings;
-use stereod_core::engine::Choice;
 use stereod_core::engine::difference::{Make, compare, compare_images, first_stage, reference};
+use stereod_core::engine::{Choice, Options, PriorFrom, predicted};
 use stereod_core::frame::{Eye, Matched, StereoPair};
 use stereod_core::matching::temporal::layout::Layout as Remembered;
 use stereod_core::matching::tiles::TileLayout;
@@ -26,13 +26,13 @@ pub fn refuse_verification(verify: bool, settings: &Settings) -> Result<(), Erro
 
 /// Compares a result with the reference on the same pair, the next one of the stream of `history`,
 /// in the tiles of `layout`, if any. Returns the number of equal pixels. The error names the first stage that differs
-/// on engines that `make` makes.
+/// on engines that `make` makes, which is with `options`.
 pub fn verify(
     matched: &Matched,
     params: &Params,
     layout: Option<&TileLayout>,
     history: &mut History,
-    make: Make<'_>,
+    (make, options): (Make<'_>, &Options),
 ) -> anyhow::Result<usize> {
     let whole = (matched.disparity.width(), matched.disparity.height());
     let (width, height) = layout.map_or(whole, |layout| layout.window);
@@ -46,11 +46,15 @@ pub fn verify(
     let bytes = bytes.saturating_add(product([remembered, size_of::<i32>()]));
     let what = format!("the reference at {width}x{height} and {} disparities", params.range.count);
     Budget::of_process().check(what, bytes, "fewer --disparities, a smaller picture")?;
-    // The map of a network is taken as it is.
-    let params = &params.clone().with_prior_map(matched.pair.prior.is_some());
-    let expected = reference(&matched.pair, params, layout, history);
+    // The map of a network before the engine is taken as it is. A network within the engine does not give its map.
+    let mut pair = matched.pair.copy();
+    if pair.prior.is_none() && options.prior_from != PriorFrom::HalfSize {
+        pair.prior = Some(Box::new(predicted(&pair, params, options)?));
+    }
+    let params = &params.clone().with_prior_map(pair.prior.is_some());
+    let expected = reference(&pair, params, layout, history);
     compare(&expected, matched)
-        .map_err(|different| anyhow!("{different:#}; {}", first_stage(&matched.pair, params, make)))
+        .map_err(|different| anyhow!("{different:#}; {}", first_stage(&pair, params, make)))
         .map(|()| whole.0 * whole.1)
 }
 

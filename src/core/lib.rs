@@ -3,6 +3,10 @@
 //!
 //! The documented items are its interface. Other modules are for the program and change without notice.
 
+// Parts of tests that the executables in `tests` share.
+#[cfg(test)]
+extern crate self as stereod_core;
+
 #[doc(hidden)]
 pub mod chroma;
 #[doc(hidden)]

@@ -65,6 +65,22 @@ pub const WINDOW: &[&str] = &["-d", "16", "--prior", "0", "--cost-window", "5"];
 pub const PRIOR: &[&str] =
     &["-d", "24", "--prior", "1", "--prior-strength", "24", "--cost-window", "3"];
 
+// The prior of the network, in pictures with even parts.
+pub const NETWORK: &[&str] = &[
+    "--evidence",
+    "off",
+    "-d",
+    "48",
+    "--prior",
+    "1",
+    "--prior-from",
+    "network",
+    "--prior-strength",
+    "32",
+    "--cost-window",
+    "3",
+];
+
 // Tiles that are supported by both.
 pub const TILED: &[&str] = &[
     "-d",
@@ -142,6 +158,12 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("prior_border", PRIOR),
     ("bend_reach", PRIOR),
     ("slant_sign", PRIOR),
+    ("learned_mean", NETWORK),
+    ("learned_dilation", NETWORK),
+    ("learned_least", NETWORK),
+    ("learned_candidate", NETWORK),
+    ("learned_rounding", NETWORK),
+    ("learned_neighbour", NETWORK),
     ("window_row", WINDOW),
     ("blend_rounding", WINDOW),
     ("volume_barrier", WINDOW),

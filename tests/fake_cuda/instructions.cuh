@@ -316,6 +316,10 @@ inline u32 __dp4a(u32 a, u32 b, u32 c) {
     for (int shift = 0; shift < 32; shift += 8) c += (a >> shift & 0xff) * (b >> shift & 0xff);
     return c;
 }
+inline int __dp4a(int a, int b, int c) {
+    for (int shift = 0; shift < 32; shift += 8) c += (int8_t)(a >> shift) * (int8_t)(b >> shift);
+    return c;
+}
 inline u32 __vminu4(u32 a, u32 b) { return emulated::bytes([&](int s) { return min(a >> s & 0xff, b >> s & 0xff); }); }
 inline u32 __vabsdiffu4(u32 a, u32 b) {
     return emulated::bytes([&](int s) { return (u32)abs((int)(a >> s & 0xff) - (int)(b >> s & 0xff)); });
@@ -356,6 +360,20 @@ inline u32 signs(u32 a, u32 b) {
     u32 halves[4] = {a & 0xffff, a >> 16, b & 0xffff, b >> 16}, bytes = 0;
     for (int k = 0; k < 4; k++) bytes |= (halves[k] & 0x8000 ? 0xffu : 0u) << 8 * k;
     return bytes;
+}
+inline void add_products(int *sums, u32 row, u32 row_below, u32 column) {
+    using namespace emulated;
+    u32 rows[2][4], columns[2][4];
+    const u32 lane = now->lane;
+    memcpy(rows[0], exchange(row) + lane / 4 * 4, sizeof rows[0]);
+    memcpy(rows[1], exchange(row_below) + lane / 4 * 4, sizeof rows[1]);
+    memcpy(columns, exchange(column) + lane % 4 * 8, sizeof columns);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) sums[i] = __dp4a((int)rows[i / 2][k], (int)columns[i % 2][k], sums[i]);
+}
+inline void add_products(int *sums, uint2 row, uint2 row_below, uint2 column) {
+    add_products(sums, row.x, row_below.x, column.x);
+    add_products(sums, row.y, row_below.y, column.y);
 }
 inline void copy4(void *to, const void *from) { memcpy(to, from, 4); }
 inline void copy16(void *to, const void *from) {

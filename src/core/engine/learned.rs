@@ -11,6 +11,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod convolution;
+pub mod device;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -27,7 +28,8 @@ use crate::matching::learned::{
     ACTIVATION_MAX, Correlation, Layer, Network, Operation, PLANES, Prediction, prior_row,
 };
 use crate::memory::{Budget, Reserved, product};
-use convolution::{BLOCK, Packed, Row};
+use convolution::{Packed, Row};
+use device::{BLOCK, HalvedNetwork};
 
 /// A network, prepared for images of one size.
 pub struct LearnedPrior {
@@ -46,7 +48,7 @@ pub struct LearnedPrior {
 }
 
 /// Advice to need less memory.
-const CURE: &str = "`prior_size` 1/2 or 1/4, a smaller picture";
+pub const CURE: &str = "`prior_size` 1/2 or 1/4, a smaller picture";
 
 /// Bytes from a pixel of a value to the next one: its channels, rounded up; logits have two bytes.
 fn bytes_of_pixel(network: &Network, value: usize) -> usize {
@@ -220,22 +222,23 @@ impl<T> Rows<T> {
 }
 
 impl LearnedPrior {
-    /// Prepares a network for images of this size, which were halved so often, and for prior maps of a size.
+    /// Prepares a network for pairs and prior maps of these sizes.
     ///
     /// # Errors
     /// If the budget of the process lacks the memory, or a thread cannot be started or placed.
     pub fn new(
-        network: Network,
-        size: (usize, usize),
-        halvings: u32,
+        network: &HalvedNetwork,
+        pairs: (usize, usize),
         map: (usize, usize),
         options: CpuOptions,
     ) -> anyhow::Result<Self> {
+        let (size, step) = (network.image_size(pairs), network.step());
+        let network = network.network.clone();
         let what = format!("the network as prior at {}x{}", size.0, size.1);
         let memory = Budget::of_process().reserve(what, bytes_of(&network, size), CURE)?;
         let (simd, team, host) = options.start_team()?;
         let mut made = Self::with_team(network, size, team, Instructions::of(simd));
-        made.prediction.step <<= halvings;
+        made.prediction.step = step;
         Ok(Self { map, host, _memory: Some(memory), ..made })
     }
 

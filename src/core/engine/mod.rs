@@ -28,8 +28,10 @@ use cpu::CpuOptions;
 pub use cpu::take_turns;
 use cuda::{CudaOptions, Unusable};
 pub use interface::{Engine, PairSpec, Refusal};
+pub use learned::device::HalvedNetwork;
 use moving::{Carrying, MovingEngine};
-use prior::{Predictor, PriorEngine};
+pub use prior::predicted;
+use prior::{Predictor, guided};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
@@ -179,6 +181,14 @@ pub struct Options {
     pub spare: u64,
 }
 
+impl Options {
+    /// Returns the network of the program for pairs of a size, if it predicts prior maps.
+    pub fn own_network(&self, params: &Params, pairs: (usize, usize)) -> Option<HalvedNetwork> {
+        let own = || HalvedNetwork::own(pairs, params.range.max(), self.prior_size.halvings());
+        (self.prior_from == PriorFrom::Learned).then(own)
+    }
+}
+
 /// Makes the engine of this choice for such pairs. `params` must have passed [`Params::check`]. Steady maps with
 /// confidences are carried along the motion of the rig ([`crate::matching::carry`]).
 pub fn create(
@@ -189,15 +199,17 @@ pub fn create(
 ) -> anyhow::Result<Box<dyn Engine>> {
     let engine = match (&options.prior_from, choice) {
         // The pairs bring their own prior maps.
-        _ if params.prior_map => choose(choice, params, pairs, options)?,
+        _ if params.prior_map => {
+            let options = Options { prior_from: PriorFrom::HalfSize, ..options.clone() };
+            choose(choice, params, pairs, &options)?
+        }
         (PriorFrom::HalfSize, _) => choose(choice, params, pairs, options)?,
         (_, Choice::Network(_)) => bail!(Refusal::Parameter(
             "a network as engine takes no prior; leave `prior_from` or `engine.kind` out".into()
         )),
         _ => {
-            let sgm = |params: &Params, pairs: &PairSpec| choose(choice, params, pairs, options);
-            let predictor = |size| predictor(params, pairs.size, size, options);
-            Box::new(PriorEngine::new(params, pairs, options, predictor, sgm)?)
+            prior::with_network(params, pairs.size)?;
+            choose(choice, params, pairs, options)?
         }
     };
     if params.confidence.is_none() || (params.steady.is_none() && !params.odometry) {
@@ -229,9 +241,9 @@ fn choose(
 ) -> anyhow::Result<Box<dyn Engine>> {
     params.check_width(pairs.size.0)?;
     tiling::check(params, pairs, options)?;
-    let on_cpu = || tiling::on_cpu(params, pairs, options);
+    let on_cpu = |params: &Params, pairs: &PairSpec| tiling::on_cpu(params, pairs, options);
     match choice {
-        Choice::Cpu => return on_cpu(),
+        Choice::Cpu => return guided(params, pairs, options, on_cpu),
         Choice::Wgpu => return on_wgpu(params, pairs, options),
         Choice::Network(file) => return of_network(file, params, pairs, options),
         Choice::Auto | Choice::Cuda => {}
@@ -261,9 +273,18 @@ fn choose(
     // Options for NVIDIA's GPUs hold for no other.
     #[cfg(feature = "wgpu")]
     if asked_for.is_empty() {
-        return Ok(webgpu::trial::faster(on_cpu()?, params, pairs, options));
+        let faster = |cpu, params: &Params, pairs: &PairSpec| {
+            Ok(webgpu::trial::faster(cpu, params, pairs, options))
+        };
+        return match options.prior_from {
+            // Each of the two engines runs the network of the program.
+            PriorFrom::Learned => faster(guided(params, pairs, options, on_cpu)?, params, pairs),
+            _ => guided(params, pairs, options, |params, pairs| {
+                faster(on_cpu(params, pairs)?, params, pairs)
+            }),
+        };
     }
-    on_cpu()
+    guided(params, pairs, options, on_cpu)
 }
 
 #[cfg(feature = "onnx")]
@@ -291,9 +312,10 @@ fn predictor(
     size: (usize, usize),
     options: &Options,
 ) -> anyhow::Result<Box<dyn Predictor>> {
-    match &options.prior_from {
-        PriorFrom::Network(file) => of_file(file, params, pairs, size, options),
-        _ => Ok(Box::new(prior::Learned::new(pairs, params.range, size, options)?)),
+    match (&options.prior_from, options.own_network(params, pairs)) {
+        (_, Some(network)) => Ok(Box::new(prior::Learned::new(network, pairs, size, options.cpu)?)),
+        (PriorFrom::Network(file), None) => of_file(file, params, pairs, size, options),
+        (_, None) => bail!("no network predicts the prior maps"),
     }
 }
 

@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
-
-use super::cpu::CpuRectifier;
+use super::cpu::{CpuOptions, CpuRectifier};
 use super::interface::{Engine, PairSpec, Refusal};
 use super::learned::LearnedPrior;
-use super::{Choice, Options};
+use super::learned::device::HalvedNetwork;
+use super::{Choice, Options, PriorFrom, predictor};
 use crate::frame::{DisparityMap, DisparityRange, Image, Matched, StereoPair};
-use crate::matching::learned::Network;
 use crate::matching::levels::prior_map_size;
 use crate::matching::prior::half_range;
 use crate::matching::pyramid::half;
@@ -40,32 +38,61 @@ pub struct PriorEngine {
     ran: VecDeque<(Instant, Duration)>,
 }
 
+/// Makes the engine for pairs by `make`. If a network predicts their prior maps, it runs on the CPU before.
+pub fn guided(
+    params: &Params,
+    pairs: &PairSpec,
+    options: &Options,
+    make: impl FnOnce(&Params, &PairSpec) -> anyhow::Result<Box<dyn Engine>>,
+) -> anyhow::Result<Box<dyn Engine>> {
+    match options.prior_from {
+        PriorFrom::HalfSize => make(params, pairs),
+        _ => Ok(Box::new(PriorEngine::new(params, pairs, options, make)?)),
+    }
+}
+
+/// Returns the parameters for matching with prior maps of a network, and the maps' size for pairs of a size.
+pub fn with_network(
+    params: &Params,
+    pairs: (usize, usize),
+) -> Result<(Params, (usize, usize)), Refusal> {
+    let params = params.clone().with_prior_map(true);
+    match (prior_map_size(&params, pairs), params.prior) {
+        (Some(size), _) => Ok((params, size)),
+        (None, None) => Err(Refusal::Parameter(
+            "a network as prior needs `prior` 1 to 3, which this cost or `paths` turns off".into(),
+        )),
+        (None, Some(_)) => Err(Refusal::Size(format!(
+            "pictures of {}x{} pixels are too small for a prior; leave the network out",
+            pairs.0, pairs.1
+        ))),
+    }
+}
+
+/// Returns the prior map that a network predicts for a rectified pair on the CPU.
+pub fn predicted(
+    pair: &StereoPair,
+    params: &Params,
+    options: &Options,
+) -> anyhow::Result<DisparityMap> {
+    let pairs = (pair.left.width(), pair.left.height());
+    let (params, size) = with_network(params, pairs)?;
+    let values = predictor(&params, pairs, size, options)?.predict(pair)?;
+    Ok(DisparityMap::of_values(size.0, half_range(params.range), values))
+}
+
 impl PriorEngine {
-    /// Makes the engine. `predictor` makes the network for prior maps of a size, `sgm` the engine that matches, for
-    /// these parameters and rectified pairs.
-    pub fn new(
+    /// Makes the engine. `sgm` makes the one that matches, for these parameters and rectified pairs.
+    fn new(
         params: &Params,
         pairs: &PairSpec,
         options: &Options,
-        predictor: impl FnOnce((usize, usize)) -> anyhow::Result<Box<dyn Predictor>>,
         sgm: impl FnOnce(&Params, &PairSpec) -> anyhow::Result<Box<dyn Engine>>,
     ) -> anyhow::Result<Self> {
-        let params = params.clone().with_prior_map(true);
-        let Some(size) = prior_map_size(&params, pairs.size) else {
-            bail!(match params.prior {
-                None => Refusal::Parameter(
-                    "a network as prior needs `prior` 1 to 3, which this cost or `paths` turns off"
-                        .into()
-                ),
-                Some(_) => Refusal::Size(format!(
-                    "pictures of {}x{} pixels are too small for a prior; leave the network out",
-                    pairs.size.0, pairs.size.1
-                )),
-            });
-        };
+        let (params, size) = with_network(params, pairs.size)?;
         let rectifier = pairs.rectifier.clone();
         Ok(Self {
-            predictor: predictor(size)?,
+            predictor: predictor(&params, pairs.size, size, options)?,
             width: size.0,
             range: half_range(params.range),
             rectifier: rectifier.map(|maps| CpuRectifier::new(maps, options.cpu)).transpose()?,
@@ -78,38 +105,25 @@ impl PriorEngine {
 /// The network of the program, on the CPU.
 pub struct Learned {
     learned: LearnedPrior,
-    /// How often its images are halved, so that its candidates cover the range.
-    halvings: u32,
+    network: HalvedNetwork,
 }
 
 impl Learned {
-    /// Prepares the network for pairs of a size and their candidates, and prior maps of a size.
+    /// Prepares the network for pairs and prior maps of these sizes.
     pub fn new(
+        network: HalvedNetwork,
         pairs: (usize, usize),
-        range: DisparityRange,
         size: (usize, usize),
-        options: &Options,
+        cpu: CpuOptions,
     ) -> anyhow::Result<Self> {
-        let (mut halvings, mut given) = (0, pairs);
-        let network = loop {
-            let network = Network::own(given);
-            // Those between the last candidate and the next one are few, and the network is unsure of them.
-            let covers = range.max() >> halvings < (network.candidates * network.step) as i32;
-            if covers && halvings >= options.prior_size.halvings() {
-                break network;
-            }
-            given = (given.0.div_ceil(2), given.1.div_ceil(2));
-            halvings += 1;
-        };
-        let learned = LearnedPrior::new(network, given, halvings, size, options.cpu)?;
-        Ok(Self { learned, halvings })
+        Ok(Self { learned: LearnedPrior::new(&network, pairs, size, cpu)?, network })
     }
 }
 
 impl Predictor for Learned {
     fn predict(&mut self, pair: &StereoPair) -> anyhow::Result<Vec<i16>> {
         let mut halves: Option<[Image; 2]> = None;
-        for _ in 0..self.halvings {
+        for _ in 0..self.network.halvings {
             let views = halves.as_ref().map_or([&pair.left, &pair.right], |views| views.each_ref());
             halves = Some(views.map(half));
         }
@@ -119,9 +133,7 @@ impl Predictor for Learned {
     }
 
     fn description(&self) -> String {
-        let size = 1 << self.halvings;
-        let size = if size > 1 { format!(" at 1/{size} of the size") } else { String::new() };
-        format!("the network{size}")
+        self.network.description()
     }
 }
 
@@ -182,9 +194,9 @@ impl Engine for PriorEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{PriorFrom, create};
+    use crate::engine::create;
     use crate::frame::{INVALID, Image};
-    use crate::matching::learned::prior_map;
+    use crate::matching::learned::{Network, prior_map};
     use crate::matching::match_next;
 
     /// A textured plane with a bare patch, and steps in its disparity.

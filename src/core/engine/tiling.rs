@@ -1,8 +1,11 @@
 //! Choice of the tiles: the layout in the settings, or the smallest number that fits the memory.
 
+#[cfg(feature = "wgpu")]
+use super::PriorFrom;
 use super::cpu::{CpuEngine, CpuOptions};
 use super::cuda::{CudaEngine, TooLarge};
 use super::interface::{Engine, PairSpec, TileEngine};
+use super::prior::{guided, with_network};
 use super::tiled::TiledEngine;
 #[cfg(feature = "wgpu")]
 use super::webgpu::{WebGpuEngine, WebGpuOptions};
@@ -100,16 +103,25 @@ fn bands(params: &Params, pairs: &PairSpec) -> impl Iterator<Item = TileLayout> 
     (2..=size.1 / OVERLAP).map_while(move |rows| bands(rows).ok())
 }
 
-/// Makes an engine on an NVIDIA GPU.
+/// Makes an engine on an NVIDIA GPU. It runs the network of the program itself if it matches whole images.
 pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
     let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
         Ok(Box::new(CudaEngine::new(params, pairs, &options.cuda)?))
     };
-    let whole = || -> Made { Ok(make(params, pairs)?) };
+    let whole = || -> Made {
+        if let Some(network) = options.own_network(params, pairs.size) {
+            let (params, _) = with_network(params, pairs.size)?;
+            let cuda = &options.cuda;
+            return Ok(Box::new(CudaEngine::with_network(&params, pairs, Some(&network), cuda)?));
+        }
+        guided(params, pairs, options, |params, pairs| Ok(make(params, pairs)?))
+    };
     let in_flight = options.cuda.in_flight;
     let tiled = |layout| -> Made {
-        let made = TiledEngine::new(layout, params, pairs, options.cpu, in_flight, make);
-        Ok(Box::new(made?))
+        guided(params, pairs, options, |params, pairs| {
+            let made = TiledEngine::new(layout, params, pairs, options.cpu, in_flight, make);
+            Ok(Box::new(made?))
+        })
     };
     match options.tiling {
         Tiling::Off => whole().map_err(with_cure),
@@ -121,17 +133,23 @@ pub fn on_cuda(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
 }
 
 /// Makes an engine on a GPU of any maker. Images are cut into bands within the engine, so that tiles are those that
-/// the options ask for.
+/// the options ask for. It runs the network of the program itself if it matches whole images.
 #[cfg(feature = "wgpu")]
 pub fn on_wgpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
-    let make = |params: &Params, pairs: &PairSpec| {
-        WebGpuEngine::new(params, pairs, WebGpuOptions::default(), options.cpu)
+    let make = |params: &Params, pairs: &PairSpec| -> MadeForTiles {
+        Ok(Box::new(WebGpuEngine::new(params, pairs, WebGpuOptions::default(), options.cpu)?))
     };
-    let Tiling::Into(tiles) = options.tiling else { return Ok(Box::new(make(params, pairs)?)) };
-    let layout = TileLayout::new(tiles, pairs.size, params.range)?;
-    let make_tiles =
-        |params: &Params, pairs: &PairSpec| -> MadeForTiles { Ok(Box::new(make(params, pairs)?)) };
-    Ok(Box::new(TiledEngine::new(layout, params, pairs, options.cpu, 2, make_tiles)?))
+    let whole = |params: &Params, pairs: &PairSpec| -> Made {
+        Ok(Box::new(WebGpuEngine::of(params, pairs, options)?))
+    };
+    match (options.tiling, &options.prior_from) {
+        (Tiling::Into(tiles), _) => guided(params, pairs, options, |params, pairs| {
+            let layout = TileLayout::new(tiles, pairs.size, params.range)?;
+            Ok(Box::new(TiledEngine::new(layout, params, pairs, options.cpu, 2, make)?))
+        }),
+        (_, PriorFrom::Learned) => whole(params, pairs),
+        _ => guided(params, pairs, options, whole),
+    }
 }
 
 /// Returns `whole` or, if memory is short, the result of `tiled` for the first bands that fit. An engine that

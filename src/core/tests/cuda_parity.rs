@@ -2,13 +2,18 @@
 //! skipped; STEREOD_TEST_CUDA=required makes that a failure.
 
 mod common {
+    pub mod guided;
+    pub mod networks;
     pub mod parity;
     pub mod streams;
 }
 
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use common::guided::{guided, weak};
+use common::networks::{Dice, random_network, shapes};
 use common::parity::{
     self, CONSTANT, Look, NOISY, POOR, cases, compare_relay, compare_relay_of, looks, pair, params,
     pictures, smoothings, usual, weak_looks, wild_rectifier, windowed,
@@ -18,8 +23,10 @@ use proptest::prelude::*;
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list};
 use stereod_core::engine::difference::compare_maps;
-use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::engine::{Engine, HalvedNetwork, PairSpec};
 use stereod_core::frame::Image;
+use stereod_core::matching::learned::Network;
+use stereod_core::matching::{History, match_next};
 use stereod_core::{
     Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window,
 };
@@ -215,6 +222,58 @@ proptest! {
     }
 }
 
+/// Compares maps that a network on the device guides with those of the reference; `false` if skipped.
+fn compare_guided(
+    network: &HalvedNetwork,
+    params: &Params,
+    size: (usize, usize),
+    looks: &[Look],
+) -> Result<bool, String> {
+    let options = CudaOptions { in_flight: 2, ..CudaOptions::default() };
+    let spec = PairSpec::rectified(size.0, size.1);
+    let made = CudaEngine::with_network(params, &spec, Some(network), &options);
+    let Some(mut engine) = present(made) else { return Ok(false) };
+    for &look in looks {
+        let (left, right) = pictures(size.0, size.1, look);
+        let expected = guided(network, params, pair(left.copy(), right.copy()));
+        let expected = match_next(&expected, params, &mut History::default()).map;
+        engine.submit(pair(left, right)).unwrap();
+        let got = engine.collect().unwrap().unwrap();
+        compare_maps(&expected, &got.disparity)
+            .map_err(|difference| format!("{difference:#} {size:?} {look:?}"))?;
+    }
+    Ok(true)
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn networks_on_the_device_give_the_bytes_of_the_reference(
+        shape in shapes(),
+        seed: u64,
+        halvings in 0u32..=2,
+        size in (32usize..150, 32usize..90),
+        looks in proptest::collection::vec(weak_looks(), 1..=3),
+    ) {
+        let network = random_network(&shape, &mut Dice(seed));
+        let network = HalvedNetwork { network, halvings };
+        let outcome = compare_guided(&network, &weak(), size, &looks);
+        prop_assert!(outcome.is_ok(), "{:?}", outcome);
+    }
+}
+
+#[test]
+fn the_networks_of_the_program_give_the_bytes_of_the_reference() {
+    for (images, halvings, size) in
+        [((640, 480), 0, (131, 75)), ((1280, 720), 0, (133, 70)), ((1280, 720), 1, (90, 121))]
+    {
+        let network = HalvedNetwork { network: Network::own(images), halvings };
+        let outcome = compare_guided(&network, &weak(), size, &[POOR, NOISY]);
+        outcome.unwrap_or_else(|difference| panic!("{difference}"));
+    }
+}
+
 #[test]
 fn tiny_and_narrow_pictures() {
     for paths in [Paths::Four, Paths::Five, Paths::Eight] {
@@ -273,7 +332,7 @@ fn pictures_of_the_usual_sizes() {
             CpuEngine::new(&params, &PairSpec::rectified(size.0, size.1), CpuOptions::default())
                 .unwrap();
         let looks: Vec<Look> = (1..8).map(|seed| Look { seed, shift: 30, ..NOISY }).collect();
-        let mut expected = std::collections::VecDeque::new();
+        let mut expected = VecDeque::new();
         for look in looks {
             let (left, right) = pictures(size.0, size.1, look);
             expected.push_back(on_cpu(&mut cpu, size, look));
@@ -294,7 +353,7 @@ fn on_cpu(cpu: &mut CpuEngine, (width, height): (usize, usize), look: Look) -> D
     cpu.collect().unwrap().unwrap().disparity
 }
 
-fn check_next(engine: &mut CudaEngine, expected: &mut std::collections::VecDeque<DisparityMap>) {
+fn check_next(engine: &mut CudaEngine, expected: &mut VecDeque<DisparityMap>) {
     let matched = engine.collect().unwrap().unwrap();
     let expected = expected.pop_front().unwrap();
     compare_maps(&expected, &matched.disparity).unwrap_or_else(|e| panic!("{e}"));

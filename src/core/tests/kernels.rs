@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use occupancy::sweeps;
+use stereod_core::engine::HalvedNetwork;
 use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
 use stereod_core::rectify::Rectifier;
 use stereod_core::rectify::RectifyMap;
@@ -174,6 +175,7 @@ fn every_specialisation_compiles() {
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
     let mut work: Vec<(u32, Unit)> = Vec::new();
+    let networks = [(640, 480), (1280, 720)].map(|size| HalvedNetwork::own(size, 63, 0));
     let mut seen = HashSet::new();
     for (i, sm) in ARCHITECTURES.into_iter().enumerate() {
         let properties = Properties::typical(sm);
@@ -185,7 +187,8 @@ fn every_specialisation_compiles() {
                 continue;
             }
             params.check().unwrap();
-            let job = Job { params: &params, size, rectifier: rectifier.as_ref() };
+            let network = params.prior.map(|_| &networks[j % 2]);
+            let job = Job { params: &params, size, rectifier: rectifier.as_ref(), network };
             let units = specialisations(&job, &properties);
             assert!(!units.is_empty());
             let names: HashSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
@@ -218,10 +221,10 @@ fn every_specialisation_compiles() {
 }
 
 /// Reports whether the code of a kernel or its layout depends on the chip (`__CUDA_ARCH__`,
-/// `Properties`): those with vectors of candidates, and the one that sums over a warp with an
-/// instruction of newer chips.
+/// `Properties`): those with vectors of candidates, those that multiply matrices, and the one that sums
+/// over a warp with an instruction of newer chips.
 fn differs_by_chip(file: &str) -> bool {
-    let depending = ["compute_", "aggregate_", "select_", "temporal_shift"];
+    let depending = ["compute_", "aggregate_", "select_", "temporal_shift", "learned_convolution"];
     depending.iter().any(|beginning| file.starts_with(beginning))
 }
 
@@ -239,7 +242,7 @@ fn a_layout_that_the_kernels_do_not_share_is_refused() {
         Params::default().with_window(window).with_steady(steady).with_temporal(temporal);
     let mut refused = HashSet::new();
     for params in [combined, params(64, Paths::Four), params(64, Paths::Sixteen)] {
-        let job = Job { params: &params, size: (1280, 720), rectifier: None };
+        let job = Job { params: &params, size: (1280, 720), rectifier: None, network: None };
         for unit in specialisations(&job, &Properties::typical(90)) {
             for (i, (name, value)) in unit.defines.iter().enumerate() {
                 if !name.starts_with("EXPECTED_") {

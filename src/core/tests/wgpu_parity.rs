@@ -5,24 +5,32 @@
 #![cfg(feature = "wgpu")]
 
 mod common {
+    pub mod guided;
+    pub mod networks;
     pub mod parity;
     pub mod streams;
 }
 
 use std::sync::Arc;
 
+use common::guided::{guided, weak};
+use common::networks::{Dice, Shape, random_network, shapes};
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
-    compare_relay_of, looks, params, smoothings, usual, weak_looks, wild_rectifier, windowed,
+    compare_relay_of, looks, pair, params, pictures, smoothings, stream, usual, weak_looks,
+    wild_rectifier, windowed,
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
-use stereod_core::engine::{Engine, PairSpec};
+use stereod_core::engine::{Choice, Engine, HalvedNetwork, Options, PairSpec, PriorFrom, create};
+use stereod_core::frame::{Image, StereoPair};
+use stereod_core::matching::learned::Network;
+use stereod_core::matching::{History, match_next};
 use stereod_core::{
-    CensusWindow, Cost, DisparityRange, Evidence, Guide, Median, P2Mode, Params, Paths, Prior,
-    Smoothing, Spatial, Speckle, Subpixel, Window,
+    CensusWindow, Cost, DisparityRange, Evidence, Eye, Guide, Median, P2Mode, Params, Paths, Prior,
+    Smoothing, Spatial, Speckle, Subpixel, Temporal, TemporalMode, Window,
 };
 
 const WHOLE: WebGpuOptions = WebGpuOptions { buffer_max: None, subgroups: true, mutation: None };
@@ -41,7 +49,11 @@ fn make(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> anyhow::Re
 
 /// An engine, or `None` where this machine cannot have one.
 fn engine(params: &Params, pairs: &PairSpec, options: WebGpuOptions) -> Option<WebGpuEngine> {
-    match make(params, pairs, options) {
+    present(make(params, pairs, options))
+}
+
+fn present<T>(made: anyhow::Result<T>) -> Option<T> {
+    match made {
         Ok(engine) => Some(engine),
         Err(error) if error.downcast_ref::<NoDevice>().is_some() => {
             let required = std::env::var_os("STEREOD_TEST_WGPU").is_some();
@@ -199,24 +211,188 @@ proptest! {
     }
 }
 
-/// Pairs in flight and what filters remember are not lost with the device.
+/// Compares on an engine that predicts the prior maps itself.
+fn compare_guided(
+    network: &HalvedNetwork,
+    params: &Params,
+    options: WebGpuOptions,
+    pairs: impl IntoIterator<Item = StereoPair>,
+) -> Result<(), String> {
+    let mut pairs = pairs.into_iter().peekable();
+    let first = pairs.peek().expect("a pair");
+    let spec = PairSpec::rectified(first.left.width(), first.left.height());
+    let made =
+        WebGpuEngine::with_network(params, &spec, Some(network), options, CpuOptions::default());
+    let Some(mut engine) = present(made) else { return Ok(()) };
+    compare_stream(&mut engine, params, pairs.map(|pair| guided(network, params, pair)))
+}
+
+proptest! {
+    #![proptest_config(cases(4))]
+
+    #[test]
+    fn networks_on_the_device_give_the_bytes_of_the_reference(
+        shape in shapes(),
+        seed: u64,
+        halvings in 0u32..=2,
+        size in (32usize..100, 32usize..60),
+        look in weak_looks(),
+    ) {
+        let network = random_network(&shape, &mut Dice(seed));
+        let network = HalvedNetwork { network, halvings };
+        let outcome = compare_guided(&network, &weak(), WHOLE, stream(size, &[look]));
+        prop_assert!(outcome.is_ok(), "{:?} {:?}", outcome, size);
+    }
+}
+
+#[test]
+fn the_networks_of_the_program_give_the_bytes_of_the_reference() {
+    for (images, halvings, size) in
+        [((640, 480), 0, (131, 75)), ((1280, 720), 0, (133, 70)), ((1280, 720), 1, (90, 121))]
+    {
+        let network = HalvedNetwork { network: Network::own(images), halvings };
+        compare_guided(&network, &weak(), WHOLE, stream(size, &[POOR, NOISY])).unwrap();
+    }
+}
+
+/// The network sees the images before the temporal stage, as on the CPU.
+#[test]
+fn networks_see_the_images_as_they_come() {
+    let temporal = Temporal { mode: TemporalMode::Denoise, history: 4, degree: 1 };
+    let network = HalvedNetwork { network: Network::own((1280, 720)), halvings: 1 };
+    let params = weak().with_temporal(Some(temporal));
+    // The same scene, with other noise.
+    let views = |noise: u64| {
+        let noisy = |x: usize, y: usize| {
+            let mixed = ((x + 200 * y) as u64 ^ noise << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (x * 73 % 90 + y * 151 % 70) as u8 + (mixed >> 59) as u8
+        };
+        let [left, right] = [0, 9].map(|shift| Image::from_fn(120, 70, |x, y| noisy(x + shift, y)));
+        pair(left, right)
+    };
+    compare_guided(&network, &params, WHOLE, (0..5).map(views)).unwrap();
+}
+
+/// Raw pairs, on the engines that the program makes.
+#[test]
+fn the_program_takes_the_network_to_the_device() {
+    let params = weak().with_prior_map(false);
+    let options = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+    let spec = PairSpec::raw(Arc::new(wild_rectifier((140, 90), (120, 70), 3)));
+    let Some(mut gpu) = present(create(&Choice::Wgpu, &params, &spec, &options)) else { return };
+    let mut cpu = create(&Choice::Cpu, &params, &spec, &options).unwrap();
+    for engine in [&gpu, &cpu] {
+        assert!(engine.description().ends_with("prior of the network"));
+    }
+    let rectifier = spec.rectifier.as_ref().unwrap();
+    for look in [NOISY, POOR] {
+        let [mut on_gpu, mut on_cpu] = [&mut gpu, &mut cpu].map(|engine| {
+            let [left, right] = Eye::BOTH.map(|eye| rectifier.source_size(eye));
+            let view = |(width, height), number| {
+                let (left, right) = pictures(width, height, look);
+                if number == 0 { left } else { right }
+            };
+            engine.submit(pair(view(left, 0), view(right, 1))).unwrap();
+            engine.collect().unwrap().unwrap()
+        });
+        assert_eq!(on_gpu.disparity.values_mut(), on_cpu.disparity.values_mut());
+    }
+}
+
+/// A fault in any shader of the network is noticed.
+#[test]
+fn broken_networks_are_noticed() {
+    let shape = Shape {
+        channels: [5, 21, 7, 40, 35],
+        candidates: 11,
+        groups: 3,
+        kernel: 3,
+        dilations: [2, 1],
+    };
+    let network = HalvedNetwork { network: random_network(&shape, &mut Dice(7)), halvings: 0 };
+    let (params, size) = (weak(), (85, 46));
+    let looks = [NOISY, Look { seed: 8, levels: 5, step: 1, shift: 4, noise: 40, white: false }];
+    let pairs: Vec<_> = stream(size, &looks).map(|pair| guided(&network, &params, pair)).collect();
+    let map = |pair| match_next(pair, &params, &mut History::default()).map;
+    let expected: Vec<_> = pairs.iter().map(map).collect();
+    let differs = |options: WebGpuOptions| {
+        let spec = PairSpec::rectified(size.0, size.1);
+        let cpu = CpuOptions::default();
+        let made = WebGpuEngine::with_network(&params, &spec, Some(&network), options, cpu);
+        let mut engine = present(made)?;
+        Some(pairs.iter().zip(&expected).any(|(pair, expected)| {
+            engine.submit(pair.copy()).unwrap();
+            engine.collect().unwrap().unwrap().disparity.values() != expected.values()
+        }))
+    };
+    let Some(differs_unbroken) = differs(WHOLE) else { return };
+    assert!(!differs_unbroken);
+    let changes = [
+        ("planes", "(total + 4) / 9", "total / 9"),
+        ("planes: enlarged", "vec2<i32>(sizes.image) - 1", "vec2<i32>(sizes.planes) - 1"),
+        ("convolve: border", "all(at < layer.input)", "true"),
+        ("convolve: taps of planes", "tap / kernel)", "tap % kernel)"),
+        ("convolve: doubled", "vec2<u32>(group.doublings)", "vec2<u32>(0u)"),
+        ("convolve: parts", "+ first_quad + lane", "+ lane"),
+        ("convolve: right view", "view * group.view", "0u"),
+        ("convolve: stride", ") * layer.stride;", ");"),
+        ("convolve: bias", "(sum + ends[2u * quad])", "sum"),
+        ("convolve: shift", "vec4<u32>(ends[2u * quad + 1u])", "vec4<u32>(9u)"),
+        ("convolve: least", "vec4<i32>(layer.low)", "vec4<i32>(-4096)"),
+        ("convolve: greatest", "vec4<i32>(layer.high)", "vec4<i32>(4095)"),
+        ("convolve: added", "values + vec4<i32>(others)", "values"),
+        ("convolve: logits", "bits.y << 16u", "bits.x << 16u"),
+        ("convolve: steps", "begun * layer.channels + row", "row"),
+        ("correlate", "d <= column", "d < column"),
+        ("correlate: groups", "(0xffffffffu << before) & (0xffffffffu >> after)", "~0u"),
+        ("decode: best", "value > largest", "value < largest"),
+        ("decode: around", "best + head.reach + 1u", "best + head.reach"),
+        ("decode: table", "head.entries - 1u", "0u"),
+        ("decode: rounding", "(32u * moment + total)", "(32u * moment)"),
+        ("interpolate: own", "i32(own & 0xffffu) * head.cell", "0"),
+        ("interpolate: rounding", "(sum + 2 * head.cell)", "sum"),
+    ];
+    let missed: Vec<_> = changes
+        .into_iter()
+        .filter(|&(_, text, instead)| {
+            differs(WebGpuOptions { mutation: Some((text, instead)), ..WHOLE }) == Some(false)
+        })
+        .collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Pairs in flight, what filters remember and the network are not lost with the device.
 #[test]
 fn the_cpu_goes_on_when_the_device_fails() {
     let smoothing = Smoothing { weight_256: 100, guard_16: 40 };
-    let params =
-        usual().with_smoothing(Some(smoothing)).with_evidence(Some(Evidence { strict: false }));
+    let evidence = Evidence { strict: false };
+    let params = usual().with_smoothing(Some(smoothing)).with_evidence(Some(evidence));
+    goes_on(&params, None);
+    let network = HalvedNetwork { network: Network::own((1280, 720)), halvings: 1 };
+    goes_on(&weak().with_smoothing(Some(smoothing)), Some(&network));
+}
+
+fn goes_on(params: &Params, network: Option<&HalvedNetwork>) {
     let size = (120, 40);
     let pairs = PairSpec::rectified(size.0, size.1);
-    let Some(mut engine) = engine(&params, &pairs, WHOLE) else { return };
+    let made = WebGpuEngine::with_network(params, &pairs, network, WHOLE, CpuOptions::default());
+    let Some(mut engine) = present(made) else { return };
     let looks =
         [NOISY, POOR, NOISY, POOR, NOISY, CONSTANT].map(|look| Look { levels: 100, ..look });
-    let mut expected = parity::expected(&params, size, &looks).into_iter();
+    let mut history = History::default();
+    let expected: Vec<_> = stream(size, &looks)
+        .map(|pair| match network {
+            Some(network) => guided(network, params, pair),
+            None => pair,
+        })
+        .map(|pair| match_next(&pair, params, &mut history).map)
+        .collect();
+    let mut expected = expected.iter();
     let mut check = |engine: &mut WebGpuEngine| {
         let matched = engine.collect().unwrap().expect("a pair in flight");
-        let expected = expected.next().unwrap();
-        assert_eq!(matched.disparity.values(), expected.map.values());
+        assert_eq!(matched.disparity.values(), expected.next().unwrap().values());
     };
-    for (number, pair) in parity::stream(size, &looks).enumerate() {
+    for (number, pair) in stream(size, &looks).enumerate() {
         engine.submit(pair).unwrap();
         if number == 2 {
             engine.lose_device();

@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &kernels! {
     "row_cursor.cuh", "halo.cuh", "windows.cuh", "choose_windows.cu", "stored_deltas.cuh", "winner.cuh", "rectify.cu", "half.cu",
     "smoothed.cu", "texture.cu", "blend.cu", "compute_features.cu", "compute_costs.cu",
     "aggregate_windows.cu", "mutual_information.cu", "temporal_shift.cu", "temporal_background.cu",
-    "select_disparities.cu", "aggregate_horizontal.cu", "aggregate_sweep.cu", "aggregate_paths.cu",
+    "select_disparities.cu", "learned_convolution.cu", "learned_prior.cu", "aggregate_horizontal.cu", "aggregate_sweep.cu", "aggregate_paths.cu",
 };
 
 /// All sources and headers. A test compares them with the folder.
@@ -196,7 +196,8 @@ mod tests {
         let cache = Cache::new(folder.path().into());
         let params = crate::settings::Matching::default().params().unwrap();
         let properties = super::super::device::Properties::typical(90);
-        let job = super::super::Job { params: &params, size: (64, 48), rectifier: None };
+        let job =
+            super::super::Job { params: &params, size: (64, 48), rectifier: None, network: None };
         let unit = super::super::specialisations(&job, &properties).remove(0);
         let units = [unit.clone(), unit.define("ANOTHER", 1)];
         let target = Target::Real(90);

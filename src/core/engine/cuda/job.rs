@@ -1,5 +1,6 @@
 //! The job of an engine: the pairs and parameters it is specialised for.
 
+use crate::engine::HalvedNetwork;
 use crate::frame::Eye;
 use crate::matching::Params;
 use crate::rectify::Rectifier;
@@ -12,6 +13,8 @@ pub struct Job<'a> {
     pub size: (usize, usize),
     /// Rectifier for raw pairs; without it pairs come rectified.
     pub rectifier: Option<&'a Rectifier>,
+    /// Network that predicts the prior maps; without it pairs bring them, if the parameters ask for any.
+    pub network: Option<&'a HalvedNetwork>,
 }
 
 impl Job<'_> {

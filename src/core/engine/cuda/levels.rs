@@ -32,7 +32,7 @@ impl Level {
     /// The job of this level; coarser levels have no rectifier, because they halve rectified pictures.
     pub fn job<'a>(&'a self, whole: &Job<'a>) -> Job<'a> {
         let rectifier = whole.rectifier.filter(|_| self.number == 0);
-        Job { params: &self.params, size: self.size, rectifier }
+        Job { params: &self.params, size: self.size, rectifier, network: None }
     }
 
     pub fn unit(&self, name: &str) -> String {
@@ -58,14 +58,15 @@ mod tests {
         let prior = Some(Prior { levels: 3, strength: 4 });
         let params = Params { prior, ..Params::default() };
         let priors = |size| {
-            let levels = Level::all(&Job { params: &params, size, rectifier: None });
+            let levels = Level::all(&Job { params: &params, size, rectifier: None, network: None });
             levels.iter().map(|level| level.has_coarser).collect::<Vec<_>>()
         };
         assert_eq!(priors((100, 63)), [true, true, false]);
         // 65 candidates or more have windows, 33 at half size have none.
         let range = crate::frame::DisparityRange { min: 0, count: 66 };
         let params = Params { windows: true, range, ..params.clone() };
-        let levels = Level::all(&Job { params: &params, size: (200, 200), rectifier: None });
+        let levels =
+            Level::all(&Job { params: &params, size: (200, 200), rectifier: None, network: None });
         let windows = levels.iter().map(|level| (level.params.windows, level.guides_windows));
         assert_eq!(windows.collect::<Vec<_>>()[..2], [(true, false), (false, true)]);
         assert_eq!(priors((100, 31)), [false]);

@@ -57,10 +57,10 @@ use self::loaded::Loaded;
 use self::memory::Budget;
 use self::pinned::PinnedPool;
 use self::slot::{Addresses, InFlight, Output, Slot};
-use crate::engine::Choice;
 use crate::engine::interface::{
     Engine, PairSpec, TileEngine, check_dimensions, check_sizes, check_thresholds, prior_of,
 };
+use crate::engine::{Choice, HalvedNetwork};
 use crate::frame::{
     DisparityMap, DisparityRange, Eye, Image, Matched, StereoGeometry, StereoPair, Whitened,
 };
@@ -154,8 +154,18 @@ pub struct CudaEngine {
 impl CudaEngine {
     /// Makes an engine with kernels and all its memory; results of raw pairs include rectified pictures.
     pub fn new(params: &Params, pairs: &PairSpec, options: &CudaOptions) -> anyhow::Result<Self> {
+        Self::with_network(params, pairs, None, options)
+    }
+
+    /// Makes an engine that predicts the prior maps by the network, if any, for parameters with prior maps.
+    pub fn with_network(
+        params: &Params,
+        pairs: &PairSpec,
+        network: Option<&HalvedNetwork>,
+        options: &CudaOptions,
+    ) -> anyhow::Result<Self> {
         let rectifier = pairs.rectifier.as_deref();
-        let job = &Job { params, size: pairs.size, rectifier };
+        let job = &Job { params, size: pairs.size, rectifier, network };
         let (width, height) = job.size;
         job.params.check()?;
         check_dimensions(width, height)?;
@@ -247,10 +257,10 @@ impl CudaEngine {
             _modules: modules,
             context,
             size: job.size,
-            prior_size: prior_map_size(job.params, job.size),
+            prior_size: prior_map_size(job.params, job.size).filter(|_| job.network.is_none()),
             levels: levels(job.params, job.size).len(),
             inputs: plan.inputs,
-            name: name(device, options),
+            name: name(job, device, options),
             queue: VecDeque::with_capacity(options.in_flight),
             profile: false,
             continuity: Continuity::default(),
@@ -340,13 +350,17 @@ impl Drop for CudaEngine {
     }
 }
 
-fn name(device: &DeviceInfo, options: &CudaOptions) -> String {
-    match options.multiprocessors {
+fn name(job: &Job, device: &DeviceInfo, options: &CudaOptions) -> String {
+    let name = match options.multiprocessors {
         None => format!("{} (CUDA, {} frames in flight)", device.name, options.in_flight),
         Some(_) => format!(
             "{} (CUDA, {} multiprocessors of it, {} frames in flight)",
             device.name, device.properties.multiprocessors, options.in_flight
         ),
+    };
+    match job.network {
+        None => name,
+        Some(network) => format!("{name}, prior of {}", network.description()),
     }
 }
 

@@ -15,7 +15,7 @@ use super::geometry::{
 use super::job::Job;
 use super::launch::Unit;
 use super::levels::Level;
-use super::plan::{filters, temporal_units};
+use super::plan::{filters, network_units, temporal_units};
 use crate::engine::constants::constants;
 use crate::matching::block::{SUM_MAX, Scale, byte_shift};
 use crate::matching::mutual_information;
@@ -30,6 +30,7 @@ pub fn specialisations(job: &Job, device: &Properties) -> Vec<Unit> {
         units.push(Unit::new("half.cu").pixelwise());
     }
     units.extend(temporal_units(job));
+    units.extend(network_units(job, device));
     units.extend(information(job.params));
     let constants = |level: &Level| constants(&level.params, level.has_coarser);
     let of_all = constants(&levels[0]);

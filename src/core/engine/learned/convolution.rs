@@ -3,14 +3,11 @@
 //! A *tile* is a few pixels of a row and up to four blocks of 16 output channels. Its sums stay in registers while
 //! all taps are added, four input channels at a time.
 
+pub(super) use super::device::{BLOCK, FOUR};
 use super::{Instructions, Plane, Rows};
 use crate::engine::cpu::team::Team;
 use crate::matching::learned::{ACTIVATION_MAX, Convolution};
 
-/// Output channels of a block, each a lane of 32 bits.
-pub(super) const BLOCK: usize = 16;
-/// Input channels that are added at once.
-pub(super) const FOUR: usize = 4;
 /// Weights of a block for four input channels.
 pub(super) const STEP: usize = BLOCK * FOUR;
 const BLOCKS_MAX: usize = 4;

@@ -4,9 +4,11 @@ use std::time::Instant;
 
 use proptest::prelude::*;
 
+use super::device::{Place, Schedule, Work};
 use super::*;
 use crate::matching::learned::prior_map;
-use crate::matching::learned::tests::{Dice, golden_pairs, random_network, shapes};
+use crate::matching::learned::tests::golden_pairs;
+use crate::matching::learned::tests::networks::{Dice, random_network, shapes};
 
 #[test]
 fn the_own_networks_give_the_same_on_all_instructions() {
@@ -44,6 +46,40 @@ proptest! {
                 prop_assert_eq!(fast.run(left, right), expected, "{:?}", instructions);
             }
         }
+    }
+}
+
+#[test]
+fn values_stay_in_the_memory_of_a_device_until_they_are_read() {
+    for images in [(640, 480), (1280, 720)] {
+        let network = Network::own(images);
+        let schedule = Schedule::new(&network, images);
+        let room = |place: &Place| place.offset..place.offset + place.views * place.view_bytes();
+        let mut stored: Vec<usize> = (0..network.values.len()).collect();
+        let mut kept = vec![(0, room(&schedule.planes))];
+        let (mut steps, mut apart) = (schedule.steps.iter(), kept[0].1.len());
+        for layer in network.view.iter().chain(&network.pair) {
+            if matches!(layer.operation, Operation::Double) {
+                stored[layer.output] = stored[layer.inputs[0]];
+                continue;
+            }
+            let step = steps.next().unwrap();
+            let written = room(&step.output);
+            apart += written.len();
+            kept.retain(|(_, other)| other.end <= written.start || written.end <= other.start);
+            let mut read: Vec<_> = layer.inputs.iter().copied().zip(&step.inputs).collect();
+            if let (Operation::Convolution(layer), Work::Convolution(convolution)) =
+                (&layer.operation, &step.work)
+            {
+                read.extend(layer.add.zip(convolution.add.as_ref()));
+            }
+            for (value, place) in read {
+                assert!(kept.contains(&(stored[value], room(place))), "{value} at {place:?}");
+            }
+            kept.push((layer.output, written));
+        }
+        assert!(kept.contains(&(network.head, room(&schedule.head))));
+        assert!(2 * schedule.bytes < apart, "{} of {apart} bytes", schedule.bytes);
     }
 }
 

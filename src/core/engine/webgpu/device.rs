@@ -202,15 +202,18 @@ impl Gpu {
         self.info.device_type == DeviceType::Cpu
     }
 
-    /// Largest buffer in bytes.
+    /// Largest buffer that the device has, in bytes.
+    pub fn buffer_limit(&self) -> u64 {
+        self.limits.max_buffer_size.min(self.limits.max_storage_buffer_binding_size)
+    }
+
+    /// Largest buffer to use, in bytes.
     pub fn buffer_max(&self) -> u64 {
-        let of_device =
-            self.limits.max_buffer_size.min(self.limits.max_storage_buffer_binding_size);
         let suits = match self.info.device_type {
             DeviceType::DiscreteGpu => u64::MAX,
             _ => SHARED_BUFFER_MAX,
         };
-        of_device.min(self.options.buffer_max.unwrap_or(suits))
+        self.buffer_limit().min(self.options.buffer_max.unwrap_or(suits))
     }
 
     /// Least number of lanes of a subgroup; `None` without subgroups, or with tiny ones.

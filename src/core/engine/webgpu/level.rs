@@ -40,7 +40,8 @@ pub(super) struct Level {
     pub band_rows: u32,
     /// Steps of the downward paths, and of all others.
     pub steps: [Vec<(i32, i32)>; 2],
-    constants: String,
+    /// The constants before the sources of a stage.
+    pub constants: String,
 }
 
 impl Level {
@@ -210,15 +211,6 @@ impl Level {
     /// Whether a stage compares texture with noise.
     pub fn follows_noise(&self) -> bool {
         self.is_supported() || self.params.evidence.is_some()
-    }
-
-    /// The constants before the sources of a stage, which is about images halved from this size.
-    pub fn constants(&self, finer: Option<&Level>) -> String {
-        let finer = finer.map_or((0, 0), |finer| (finer.width, finer.height));
-        format!(
-            "{}const FINER_WIDTH = {}u;\nconst FINER_HEIGHT = {}u;\n",
-            self.constants, finer.0, finer.1
-        )
     }
 }
 

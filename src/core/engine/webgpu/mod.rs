@@ -1,7 +1,7 @@
 //! The engine for any GPU: the stages of [`crate::matching`] as compute shaders (WGSL), which wgpu runs through Vulkan.
 //! It gives the same bytes as the other engines.
 //!
-//! The device has the stages from the pyramid to the spatial filter. The filters with memory, hole filling, the
+//! The device has the stages from the pyramid to the spatial filter, and the network that predicts prior maps. The filters with memory, hole filling, the
 //! spatio-temporal stage and rectification are those of the CPU engine ([`WholeMap`]), which runs while the device
 //! matches the next pair.
 //!
@@ -14,8 +14,17 @@
 //! A device may fail at any time: drivers give up, laptops change GPUs. Then the CPU engine takes its place within this
 //! one ([`WebGpuEngine::give_up`]), with the pairs in flight and all that the filters remember.
 
+/// The source of a shader.
+macro_rules! shader {
+    ($name:literal) => {
+        include_str!(concat!(env!("GPU_SOURCES"), "/shaders/matching/", $name, ".wgsl"))
+    };
+}
+
 mod device;
+mod learned;
 mod level;
+mod network;
 mod plan;
 pub(super) mod trial;
 
@@ -29,19 +38,22 @@ use wgpu::{Buffer, BufferUsages, Features, MapMode, PollType, QuerySet};
 use self::device::Gpu;
 pub use self::device::{NoDevice, WebGpuDevice, WebGpuOptions, list};
 use self::level::Level;
+use self::network::Planned;
 use self::plan::{Builder, Plan};
-use super::Choice;
 use super::cpu::{CpuEngine, CpuOptions, CpuRectifier, RECTIFY, TEMPORAL, WholeMap};
 use super::interface::{
     Engine, PairSpec, Refusal, TileEngine, check_dimensions, check_size, check_thresholds, prior_of,
 };
+use super::prior::{Learned, Predictor, with_network};
+use super::{Choice, HalvedNetwork, Options};
 use crate::frame::{
-    DisparityMap, INVALID, Image, Mask, Matched, StageTime, StereoGeometry, StereoPair,
-    TemporalReport, Whitened, add_time,
+    DisparityMap, DisparityRange, INVALID, Image, Mask, Matched, StageTime, StereoGeometry,
+    StereoPair, TemporalReport, Whitened, add_time,
 };
 use crate::matching::confidence::of_known;
 use crate::matching::continuity::Continuity;
 use crate::matching::levels::prior_map_size;
+use crate::matching::prior::half_range;
 use crate::matching::scene::Thumbnail;
 use crate::matching::tiles::{TileLayout, Tiles};
 use crate::matching::{History, Params};
@@ -87,9 +99,19 @@ pub struct WebGpuEngine {
     /// The valid masks on the device. Rectified pairs share theirs.
     masks: [Option<Arc<Mask>>; 2],
     cpu: CpuOptions,
+    /// The network that predicts the prior maps.
+    network: Option<HalvedNetwork>,
     /// The engine that took over when the device failed.
-    substitute: Option<CpuEngine>,
+    substitute: Option<Substitute>,
     _memory: Reserved,
+}
+
+/// The CPU in place of the device.
+struct Substitute {
+    engine: CpuEngine,
+    network: Option<Learned>,
+    /// Candidates of the half-size images.
+    range: DisparityRange,
 }
 
 /// Measures times on the device: one before and one after each stage.
@@ -125,6 +147,27 @@ impl WebGpuEngine {
         options: WebGpuOptions,
         cpu: CpuOptions,
     ) -> anyhow::Result<Self> {
+        Self::with_network(params, pairs, None, options, cpu)
+    }
+
+    /// Makes an engine for whole images. It runs the network of the program, if the options ask for that.
+    pub fn of(params: &Params, pairs: &PairSpec, options: &Options) -> anyhow::Result<Self> {
+        let (how, cpu) = (WebGpuOptions::default(), options.cpu);
+        let Some(network) = options.own_network(params, pairs.size) else {
+            return Self::new(params, pairs, how, cpu);
+        };
+        let (params, _) = with_network(params, pairs.size)?;
+        Self::with_network(&params, pairs, Some(&network), how, cpu)
+    }
+
+    /// Makes an engine that predicts the prior maps by the network, if any, for parameters with prior maps.
+    pub fn with_network(
+        params: &Params,
+        pairs: &PairSpec,
+        network: Option<&HalvedNetwork>,
+        options: WebGpuOptions,
+        cpu: CpuOptions,
+    ) -> anyhow::Result<Self> {
         let started = Instant::now();
         let (width, height) = pairs.size;
         params.check()?;
@@ -134,6 +177,7 @@ impl WebGpuEngine {
             tracing::warn!("{} computes without a GPU, slower than `engine=cpu`", gpu.info.name);
         }
         let levels = Level::all(&gpu, params, pairs.size)?;
+        let planned = network.map(|network| Planned::new(&gpu, network, pairs.size)).transpose()?;
         let of_host = Params { evidence: None, spatial: None, ..params.clone() };
         let layout =
             TileLayout::new(Tiles { rows: 1, columns: 1, overlap: 0 }, pairs.size, params.range)?;
@@ -143,7 +187,7 @@ impl WebGpuEngine {
             Budget::of_process().reserve(format!("matching {width}x{height}"), bytes, CURE)?;
 
         let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let plan = Builder::plan(&gpu, &levels);
+        let plan = Builder::plan(&gpu, &levels, planned.as_ref(), params.denoises());
         let clock =
             gpu.features.contains(Features::TIMESTAMP_QUERY).then(|| Clock::new(&gpu, &plan));
         let of_clock = clock.as_ref().map_or(0, |clock| clock.resolved.size());
@@ -182,6 +226,7 @@ impl WebGpuEngine {
             confidences: Pool::new(),
             masks: [None, None],
             cpu,
+            network: network.cloned(),
             substitute: None,
             _memory: memory,
         })
@@ -190,26 +235,26 @@ impl WebGpuEngine {
     /// Takes a rectified pair.
     fn take(&mut self, mut pair: InFlight) -> anyhow::Result<()> {
         if self.substitute.is_none() {
-            let prior = prior_of(&pair.pair, prior_map_size(&self.params, self.size))?;
-            pair.output = Some(self.enqueue(pair.views(), prior, pair.thresholds.as_deref())?);
+            pair.output = Some(self.enqueue(&pair)?);
         }
         self.queue.push_back(pair);
         Ok(())
     }
 
     /// Hands a pair to the device.
-    fn enqueue(
-        &mut self,
-        views: [&Image; 2],
-        prior: Option<&DisparityMap>,
-        thresholds: Option<&[u32]>,
-    ) -> anyhow::Result<(Buffer, wgpu::SubmissionIndex)> {
-        let queue = &self.gpu.queue;
+    fn enqueue(&mut self, pair: &InFlight) -> anyhow::Result<(Buffer, wgpu::SubmissionIndex)> {
+        let (queue, views) = (&self.gpu.queue, pair.views());
+        let thresholds = pair.thresholds.as_deref();
         for (view, buffer) in views.into_iter().zip(&self.plan.images) {
             write_bytes(queue, buffer, view.pixels());
         }
+        let rectified = [&pair.pair.left, &pair.pair.right];
+        for (view, buffer) in rectified.into_iter().zip(self.plan.of_network.iter().flatten()) {
+            write_bytes(queue, buffer, view.pixels());
+        }
         if let Some(buffer) = &self.plan.prior {
-            let words: Vec<i32> = match prior {
+            let size = prior_map_size(&self.params, self.size);
+            let words: Vec<i32> = match prior_of(&pair.pair, size)? {
                 Some(prior) => prior.values().iter().map(|&value| value.into()).collect(),
                 None => vec![INVALID.into(); buffer.size() as usize / size_of::<i32>()],
             };
@@ -255,11 +300,17 @@ impl WebGpuEngine {
     }
 
     /// Lets the CPU engine match from now on, because the device failed.
-    fn give_up(&mut self, error: &anyhow::Error) -> anyhow::Result<&mut CpuEngine> {
+    fn give_up(&mut self, error: &anyhow::Error) -> anyhow::Result<&mut Substitute> {
         tracing::warn!("{error:#}; matching goes on on the CPU");
         let pairs = PairSpec::rectified(self.size.0, self.size.1);
         let of_device = Params { fill: None, ..self.params.of_still() };
-        Ok(self.substitute.insert(CpuEngine::new(&of_device, &pairs, self.cpu)?))
+        let engine = CpuEngine::new(&of_device, &pairs, self.cpu)?;
+        let map = prior_map_size(&self.params, self.size);
+        let of_cpu =
+            |(network, map): (HalvedNetwork, _)| Learned::new(network, self.size, map, self.cpu);
+        let network = self.network.clone().zip(map).map(of_cpu).transpose()?;
+        let range = half_range(self.params.range);
+        Ok(self.substitute.insert(Substitute { engine, network, range }))
     }
 
     /// Fails the device, as drivers do; for tests.
@@ -357,7 +408,11 @@ impl InFlight {
     }
 
     /// Matches the pair up to the filters of the whole map.
-    fn match_on(&mut self, cpu: &mut CpuEngine) -> anyhow::Result<Downloaded> {
+    fn match_on(
+        &mut self,
+        Substitute { engine, network, range }: &mut Substitute,
+    ) -> anyhow::Result<Downloaded> {
+        let predicted = network.as_mut().map(|network| network.predict(&self.pair)).transpose()?;
         let is_denoised = self.denoised.is_some();
         let views = self.denoised.take().unwrap_or_else(|| {
             let nothing = || Image::from_vec(1, 1, vec![0]);
@@ -365,10 +420,14 @@ impl InFlight {
                 .map(|view| std::mem::replace(view, nothing()))
         });
         let [left, right] = views;
-        let prior = self.pair.prior.take();
+        let given = self.pair.prior.take();
+        let prior = predicted.map_or(given, |values| {
+            let width = left.width().div_ceil(2);
+            Some(Box::new(DisparityMap::of_values(width, *range, values)))
+        });
         let pair = StereoPair { prior, ..StereoPair::of_stills(left, right) };
-        cpu.submit_tile(pair, self.thresholds.as_deref())?;
-        let matched = cpu.collect()?.context("the CPU engine lost a pair")?;
+        engine.submit_tile(pair, self.thresholds.as_deref())?;
+        let matched = engine.collect()?.context("the CPU engine lost a pair")?;
         self.pair.prior = matched.pair.prior;
         let views = [matched.pair.left, matched.pair.right];
         if is_denoised {
@@ -417,9 +476,15 @@ fn write_bytes(queue: &wgpu::Queue, buffer: &Buffer, bytes: &[u8]) {
 
 impl Engine for WebGpuEngine {
     fn description(&self) -> String {
-        match &self.substitute {
-            Some(cpu) => format!("{}, since {} failed", cpu.description(), self.gpu.info.name),
+        let name = match &self.substitute {
+            Some(cpu) => {
+                format!("{}, since {} failed", cpu.engine.description(), self.gpu.info.name)
+            }
             None => format!("{} ({})", self.gpu.info.name, self.gpu.info.backend),
+        };
+        match &self.network {
+            Some(network) => format!("{name}, prior of {}", network.description()),
+            None => name,
         }
     }
 

@@ -5,17 +5,12 @@ use wgpu::{BindGroup, Buffer, BufferUsages, ComputePipeline};
 
 use super::device::Gpu;
 use super::level::Level;
+use super::network::Planned;
 use crate::matching::Guide;
 use crate::matching::confidence::model;
 use crate::matching::filter::Filter;
 use crate::matching::texture::RESPONSE_MAX;
 use crate::matching::windows::BLOCK;
-
-macro_rules! shader {
-    ($name:literal) => {
-        include_str!(concat!(env!("GPU_SOURCES"), "/shaders/matching/", $name, ".wgsl"))
-    };
-}
 
 /// Pixels whose responses to the noise filter a workgroup counts (`texture.wgsl`).
 const CHUNK: u32 = 4096;
@@ -38,6 +33,8 @@ pub(super) struct Plan {
     pub steps: Vec<Step>,
     /// Both images, four pixels in a word.
     pub images: [Buffer; 2],
+    /// Those for the network, if they are others.
+    pub of_network: Option<[Buffer; 2]>,
     /// Noise threshold of each level.
     pub thresholds: Buffer,
     /// 1 if the images have valid masks, then a bit a pixel, of the left image first.
@@ -85,17 +82,24 @@ pub(super) struct Builder<'a> {
 }
 
 /// A grid of at least this many workgroups.
-fn grid(groups: u32) -> [u32; 3] {
+pub(super) fn grid(groups: u32) -> [u32; 3] {
     [groups.min(GROUPS_MAX), groups.div_ceil(GROUPS_MAX), 1]
 }
 
 /// Groups of 256 invocations for this many.
-fn linear(invocations: u32) -> [u32; 3] {
+pub(super) fn linear(invocations: u32) -> [u32; 3] {
     grid(invocations.div_ceil(256))
 }
 
 impl<'a> Builder<'a> {
-    pub fn plan(gpu: &'a Gpu, levels: &[Level]) -> Plan {
+    /// Plans pairs with these levels. `network` predicts the prior maps, if there is one; `is_denoised`: of other images
+    /// than those that are matched.
+    pub fn plan(
+        gpu: &'a Gpu,
+        levels: &[Level],
+        network: Option<&Planned>,
+        is_denoised: bool,
+    ) -> Plan {
         let storage = |words| storage(gpu, u64::from(words));
         let pixels = levels[0].pixels();
         let mut builder = Self {
@@ -111,14 +115,20 @@ impl<'a> Builder<'a> {
                 shader!("lanes_shared")
             },
         };
-        let images = [(); 2].map(|()| storage(pixels.div_ceil(4)));
+        let views = || [(); 2].map(|()| storage(pixels.div_ceil(4)));
+        let images = views();
+        let size = (levels[0].width as usize, levels[0].height as usize);
         let mut all = vec![images.clone()];
-        for pair in levels.windows(2) {
-            let of_finer = all[all.len() - 1].clone();
-            all.push(of_finer.map(|image| builder.half(&image, pair)));
-        }
+        builder.halve(&mut all, size, levels.len() - 1);
         let has_prior = levels[0].params.prior_map && levels.len() > 1;
         let prior = has_prior.then(|| builder.words(levels[1].pixels()));
+        let of_network = network.filter(|_| is_denoised).map(|_| views());
+        if let Some((network, map)) = network.zip(prior.as_ref()) {
+            let mut halves = of_network.clone().map_or_else(|| all.clone(), |views| vec![views]);
+            let halvings = network.halvings();
+            builder.halve(&mut halves, size, halvings);
+            builder.predict(network, &halves[halvings], map);
+        }
         let nothing = builder.nothing.clone();
         let mut coarser = Coarser { expected: nothing.clone(), windows: nothing.clone() };
         let mut maps = None;
@@ -134,10 +144,11 @@ impl<'a> Builder<'a> {
         }
         let [map, confidence] = maps.expect("there is a level");
         let output = builder.words(pixels.div_ceil(4) * 3);
-        let pack = builder.pipeline(&levels[0], None, &[shader!("pack")], "main");
+        let pack = builder.pipeline(&levels[0], &[shader!("pack")], "main");
         builder.step("output", &pack, &[&map, &confidence, &output], linear(pixels.div_ceil(4)));
         let Self { steps, cleared, thresholds, masks, .. } = builder;
-        Plan { steps, images, thresholds, masks, prior, cleared, output }
+        let prior = prior.filter(|_| network.is_none());
+        Plan { steps, images, of_network, thresholds, masks, prior, cleared, output }
     }
 
     /// The stages of one level. `given`: the prior map that replaces its map where it is known.
@@ -161,25 +172,31 @@ impl<'a> Builder<'a> {
         let seen = guided.map(|finer| self.count_blocks(finer, "count_seen", 4, &map)[0].clone());
         let (map, confidence) = self.filter(level, images, map, &peaks);
         if let Some(given) = given {
-            let pipeline = self.pipeline(level, None, &[shader!("replace")], "main");
+            let pipeline = self.pipeline(level, &[shader!("replace")], "main");
             self.step("prior", &pipeline, &[given, &map], linear(level.pixels()));
         }
         let windows = guided.zip(seen).map(|(finer, seen)| self.choose_windows(finer, &map, &seen));
         Made { map, confidence, windows }
     }
 
-    fn words(&self, words: u32) -> Buffer {
+    pub fn words(&self, words: u32) -> Buffer {
         storage(self.gpu, u64::from(words))
     }
 
-    fn pipeline(
-        &self,
-        level: &Level,
-        finer: Option<&Level>,
-        sources: &[&str],
-        entry: &str,
-    ) -> ComputePipeline {
-        let mut all = level.constants(finer);
+    /// A buffer with these words.
+    pub fn filled(&self, words: &[u8]) -> Buffer {
+        let buffer = self.words(words.len() as u32 / 4);
+        self.gpu.queue.write_buffer(&buffer, 0, words);
+        buffer
+    }
+
+    fn pipeline(&self, level: &Level, sources: &[&str], entry: &str) -> ComputePipeline {
+        self.compile(level.constants.clone(), sources, entry)
+    }
+
+    /// Compiles a shader after constants and `common.wgsl`.
+    pub fn compile(&self, constants: String, sources: &[&str], entry: &str) -> ComputePipeline {
+        let mut all = constants;
         all += shader!("common");
         sources.iter().for_each(|source| all += source);
         if let Some((text, instead)) = self.gpu.options.mutation {
@@ -207,7 +224,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a dispatch; the buffers are those of bindings 0, 1, ...
-    fn step(
+    pub fn step(
         &mut self,
         stage: &'static str,
         pipeline: &ComputePipeline,
@@ -218,7 +235,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a dispatch whose first binding has this number.
-    fn step_from(
+    pub fn step_from(
         &mut self,
         first: u32,
         stage: &'static str,
@@ -249,26 +266,39 @@ impl<'a> Builder<'a> {
         let thresholds = self.thresholds.clone();
         let first = self.steps.len();
         let source = [shader!("texture")];
-        let count = self.pipeline(level, None, &source, "count_responses");
+        let count = self.pipeline(level, &source, "count_responses");
         let groups = grid(level.pixels().div_ceil(CHUNK));
         self.step("texture", &count, &[left, &responses], groups);
-        let find = self.pipeline(level, None, &source, "find_threshold");
+        let find = self.pipeline(level, &source, "find_threshold");
         self.step_from(1, "texture", &find, &[&responses, &thresholds], [1, 1, 1]);
         self.steps[first..].iter_mut().for_each(|step| step.measures_noise = true);
     }
 
-    fn half(&mut self, image: &Buffer, pair: &[Level]) -> Buffer {
-        let (finer, level) = (&pair[0], &pair[1]);
-        let coarser = self.words(level.pixels().div_ceil(4));
-        let pipeline = self.pipeline(level, Some(finer), &[shader!("half")], "main");
-        self.step("pyramid", &pipeline, &[image, &coarser], linear(level.pixels().div_ceil(4)));
-        coarser
+    /// Halves both images until there are so many halves of those of this size, which are the first.
+    fn halve(&mut self, all: &mut Vec<[Buffer; 2]>, size: (usize, usize), halvings: usize) {
+        for before in all.len() - 1..halvings {
+            let of = |side: usize, halvings: usize| side.div_ceil(1 << halvings);
+            let [finer, half] =
+                [before, before + 1].map(|halvings| [of(size.0, halvings), of(size.1, halvings)]);
+            let names = ["FINER_WIDTH", "FINER_HEIGHT", "WIDTH", "HEIGHT"];
+            let sides = names.iter().zip(finer.iter().chain(&half));
+            let constants =
+                sides.map(|(name, side)| format!("const {name} = {side}u;\n")).collect();
+            let pipeline = self.compile(constants, &[shader!("half")], "main");
+            let words = (half[0] * half[1]).div_ceil(4) as u32;
+            let views = all[before].clone();
+            all.push(views.map(|image| {
+                let coarser = self.words(words);
+                self.step("pyramid", &pipeline, &[&image, &coarser], linear(words));
+                coarser
+            }));
+        }
     }
 
     /// The disparities that the map of a level predicts for the next finer one.
     fn expect(&mut self, level: &Level, map: &Buffer) -> Buffer {
         let expected = self.words(level.pixels());
-        let pipeline = self.pipeline(level, None, &[shader!("expect")], "main");
+        let pipeline = self.pipeline(level, &[shader!("expect")], "main");
         self.step("prior", &pipeline, &[map, &expected], linear(level.pixels()));
         expected
     }
@@ -293,13 +323,19 @@ impl<'a> Builder<'a> {
         for (to, step) in words[4..].chunks_exact_mut(4).zip(steps) {
             (to[0], to[1]) = *step;
         }
+        self.uniform_of(&words)
+    }
+
+    /// A uniform of these words.
+    pub fn uniform_of(&self, words: &[i32]) -> Buffer {
         let buffer = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
-            size: size_of_val(&words) as u64,
+            // A structure in a shader ends at a multiple of 16 bytes.
+            size: (size_of_val(words) as u64).next_multiple_of(16),
             usage: BufferUsages::UNIFORM | BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        self.gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+        self.gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(words));
         buffer
     }
 
@@ -312,19 +348,19 @@ impl<'a> Builder<'a> {
     ) {
         let pixels = level.pixels();
         let features = [(); 2].map(|()| self.words(2 * pixels));
-        let pipeline = self.pipeline(level, None, &[shader!("compute_features")], "main");
+        let pipeline = self.pipeline(level, &[shader!("compute_features")], "main");
         for (image, features) in images.iter().zip(&features) {
             self.step("cost features", &pipeline, &[image, features], linear(pixels));
         }
         let mut blends = self.nothing.clone();
         if level.is_supported() {
             blends = self.words(pixels);
-            let pipeline = self.pipeline(level, None, &[shader!("compute_blends")], "main");
+            let pipeline = self.pipeline(level, &[shader!("compute_blends")], "main");
             let thresholds = self.thresholds.clone();
             self.step("texture", &pipeline, &[&images[0], &thresholds, &blends], linear(pixels));
         }
         let pipeline =
-            self.pipeline(level, None, &[shader!("windows"), shader!("compute_costs")], "main");
+            self.pipeline(level, &[shader!("windows"), shader!("compute_costs")], "main");
         let [words, columns, rows] = level.cost_group();
         for band in bands {
             let uniform = self.uniform(band, false, &[]);
@@ -353,7 +389,7 @@ impl<'a> Builder<'a> {
             Guide::Picture => images[0].clone(),
             Guide::Smoothed => {
                 let smoothed = self.words(pixels.div_ceil(4));
-                let pipeline = self.pipeline(level, None, &[shader!("smooth")], "main");
+                let pipeline = self.pipeline(level, &[shader!("smooth")], "main");
                 self.step(
                     "cost features",
                     &pipeline,
@@ -365,7 +401,7 @@ impl<'a> Builder<'a> {
         };
         let common = [self.lanes, shader!("windows")];
         let [paths, select] = [shader!("aggregate_paths"), shader!("select_disparities")]
-            .map(|source| self.pipeline(level, None, &[&common[..], &[source]].concat(), "main"));
+            .map(|source| self.pipeline(level, &[&common[..], &[source]].concat(), "main"));
         let winners = self.words(pixels);
         let right_winners = self.words(pixels);
         self.cleared.push(right_winners.clone());
@@ -420,7 +456,7 @@ impl<'a> Builder<'a> {
         let map = self.words(pixels);
         let peaks = self.words(if params.confidence.is_some() { pixels } else { 1 });
         let masks = self.masks.clone();
-        let pipeline = self.pipeline(level, None, &[shader!("check_consistency")], "main");
+        let pipeline = self.pipeline(level, &[shader!("check_consistency")], "main");
         let buffers = [winners, right_winners, left, right, &masks, &map, &peaks];
         self.step("left-right", &pipeline, &buffers, linear(pixels));
         (map, peaks)
@@ -448,14 +484,14 @@ impl<'a> Builder<'a> {
                     let columns = self.words(4 * pixels);
                     let source = [shader!("filter_confidence")];
                     let model = self.model();
-                    let sum = self.pipeline(level, None, &source, "sum_columns");
+                    let sum = self.pipeline(level, &source, "sum_columns");
                     self.step(stage, &sum, &[&map, peaks, &columns], all);
-                    let choose = self.pipeline(level, None, &source, "choose");
+                    let choose = self.pipeline(level, &source, "choose");
                     let buffers = [&map, peaks, &columns, &model, &confidence];
                     self.step(stage, &choose, &buffers, all);
                 }
                 Filter::Median(_) => {
-                    let median = self.pipeline(level, None, &[shader!("filter_median")], "main");
+                    let median = self.pipeline(level, &[shader!("filter_median")], "main");
                     self.step(stage, &median, &[&map, &spare], all);
                     std::mem::swap(&mut map, &mut spare);
                 }
@@ -464,7 +500,7 @@ impl<'a> Builder<'a> {
                 Filter::Spatial(_) => {
                     for entry in ["smooth_rows", "smooth_columns"] {
                         let source = [shader!("filter_spatial")];
-                        let pipeline = self.pipeline(level, None, &source, entry);
+                        let pipeline = self.pipeline(level, &source, entry);
                         self.step(stage, &pipeline, &[&map, left, &spare], all);
                         std::mem::swap(&mut map, &mut spare);
                     }
@@ -488,7 +524,7 @@ impl<'a> Builder<'a> {
         let tiles = level.tiles();
         let [counted, of_all] = [tiles * parts * words, 4 * words].map(|words| self.words(words));
         self.cleared.push(of_all.clone());
-        let pipeline = self.pipeline(level, None, &[shader!("choose_windows")], entry);
+        let pipeline = self.pipeline(level, &[shader!("choose_windows")], entry);
         self.step("prior", &pipeline, &[map, &counted, &of_all], grid(tiles));
         [counted, of_all]
     }
@@ -497,7 +533,7 @@ impl<'a> Builder<'a> {
     fn choose_windows(&mut self, level: &Level, map: &Buffer, seen: &Buffer) -> Buffer {
         let [votes, of_all] = self.count_blocks(level, "count_votes", 1, map);
         let windows = self.words(2 * level.tiles());
-        let pipeline = self.pipeline(level, None, &[shader!("choose_windows")], "choose");
+        let pipeline = self.pipeline(level, &[shader!("choose_windows")], "choose");
         let buffers = [&votes, seen, &of_all, &windows];
         self.step_from(3, "prior", &pipeline, &buffers, grid(level.tiles().div_ceil(32)));
         windows
@@ -514,7 +550,7 @@ impl<'a> Builder<'a> {
             ("remove_small", 3, all),
         ];
         for (entry, bound, groups) in entries {
-            let pipeline = self.pipeline(level, None, &[shader!("filter_speckle")], entry);
+            let pipeline = self.pipeline(level, &[shader!("filter_speckle")], entry);
             self.step("speckle", &pipeline, &[map, &labels, &sizes][..bound], groups);
         }
     }
@@ -526,12 +562,12 @@ impl<'a> Builder<'a> {
         self.cleared.push(occupied.clone());
         let (thresholds, masks) = (self.thresholds.clone(), self.masks.clone());
         let source = [shader!("filter_evidence")];
-        let sum = self.pipeline(level, None, &source, "sum_levels");
+        let sum = self.pipeline(level, &source, "sum_levels");
         self.step("evidence", &sum, &[left, &sums], all);
-        let find = self.pipeline(level, None, &source, "find_evidence");
+        let find = self.pipeline(level, &source, "find_evidence");
         let buffers = [&sums, &thresholds, map, &evidence, &occupied, &masks];
         self.step_from(1, "evidence", &find, &buffers, all);
-        let keep = self.pipeline(level, None, &source, "keep_supported");
+        let keep = self.pipeline(level, &source, "keep_supported");
         // Without confidence any buffer will do.
         let confidence = if level.params.confidence.is_some() { confidence } else { &sums };
         let buffers = [map, &evidence, &occupied, &masks, confidence];
@@ -542,9 +578,7 @@ impl<'a> Builder<'a> {
     fn model(&self) -> Buffer {
         let mut bytes: Vec<u8> = bytemuck::cast_slice(&model::TABLES).to_vec();
         bytes.extend(model::CONFIDENCES);
-        let buffer = self.words(bytes.len() as u32 / 4);
-        self.gpu.queue.write_buffer(&buffer, 0, &bytes);
-        buffer
+        self.filled(&bytes)
     }
 }
 

@@ -57,8 +57,7 @@ fn compare(
     let key = Key::of(["trial with maps", &gpu.identity(), &cpu.description(), &size]);
     let cache: &Cache = &options.cuda.cache;
     let make = || -> anyhow::Result<_> {
-        let engine = WebGpuEngine::new(params, pairs, WebGpuOptions::default(), options.cpu)?;
-        Ok(Box::new(engine) as Box<dyn Engine>)
+        Ok(Box::new(WebGpuEngine::of(params, pairs, options)?) as Box<dyn Engine>)
     };
     let (engine, outcome) = match cache.load(&key) {
         Some(outcome) if outcome == FASTER => (Some(make()?), outcome),

@@ -18,7 +18,7 @@ fn code_of_the_kernels() {
     let (multiprocessors, sm) = (number("MULTIPROCESSORS", 8) as u32, number("SM", 90) as u32);
     let told = std::env::var("SETTINGS").unwrap_or_default();
     let params = params(&told.split_whitespace().collect::<Vec<_>>(), disparities);
-    let job = Job { params: &params, size: (width, height), rectifier: None };
+    let job = Job { params: &params, size: (width, height), rectifier: None, network: None };
     let chip = Properties { multiprocessors, ..Properties::typical(sm) };
     for unit in specialisations(&job, &chip) {
         let code = compile(nvrtc, &unit, Target::Real(sm)).unwrap();

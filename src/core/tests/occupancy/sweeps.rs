@@ -113,7 +113,7 @@ fn compile_all(nvrtc: &Nvrtc, wanted: impl Iterator<Item = (u32, Unit)>) -> Comp
 /// Units of the full-size images that aggregate costs. Those of coarser levels are named after
 /// them.
 fn aggregating(params: &Params, (width, height): (usize, usize), chip: &Properties) -> Vec<Unit> {
-    let job = Job { params, size: (width, height), rectifier: None };
+    let job = Job { params, size: (width, height), rectifier: None, network: None };
     let files = ["aggregate_sweep.cu", "aggregate_horizontal.cu", "aggregate_paths.cu"];
     let finest = |unit: &Unit| files.contains(&unit.file) && !unit.name.contains(" of level ");
     specialisations(&job, chip).into_iter().filter(finest).collect()

@@ -10,7 +10,6 @@ use super::super::geometry::{
 use super::super::launch::{Arg, BufferId, Lane, Scope, Step};
 use super::builder::{Builder, COST_FEATURES, Features, PRIOR, Texture};
 use crate::matching::Guide;
-use crate::matching::levels::prior_map_size;
 use crate::matching::prior::{half_range, limits};
 use crate::matching::windows::{BLOCK, BLOCKS, TILE};
 
@@ -149,12 +148,9 @@ impl Builder<'_> {
     }
 
     /// Replaces the coarser map by the prior map of the pair, where that is known.
-    pub fn replace_coarse(&mut self) {
-        let size = prior_map_size(self.params, self.level.size);
-        let (Some((width, height)), Some(coarse)) = (size, self.coarse) else { return };
-        let pixels = width * height;
-        let given = self.plan.buffer("prior map", size_of::<i16>() * pixels, Scope::Slot);
-        self.plan.prior = Some(given);
+    pub fn replace_coarse(&mut self, given: BufferId) {
+        let Some(coarse) = self.coarse else { return };
+        let pixels = self.plan.buffers[given.0].bytes / size_of::<i16>();
         let [least, most] = limits(half_range(self.params.range)).map(|limit| limit.into());
         let kernel = self.kernel("blend", "replace");
         let [given, coarse] = [given, coarse].map(Arg::Buffer);

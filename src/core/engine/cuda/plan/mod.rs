@@ -8,6 +8,7 @@
 //! | `select_disparities`, `refine_subpixel` | `selection.rs` | `winner.cuh`, `select_disparities.cu` |
 //! | `check_consistency` | `filters.rs` | `check_consistency.cu` |
 //! | `filter` | `filters.rs` | `filter_*.cu` |
+//! | learned prior | `learned.rs` | `learned_*.cu` |
 //!
 //! There are three ways to aggregate. *Sweeps* are the fast one: the horizontal paths are stored while two
 //! sweeps run towards each other, and winners are selected after they pass each other. If a block of a sweep
@@ -22,11 +23,13 @@ mod builder;
 mod costs;
 pub mod filters;
 mod information;
+mod learned;
 mod pictures;
 mod selection;
 mod sweeps;
 mod temporal;
 
+pub use learned::units as network_units;
 pub use temporal::units as temporal_units;
 
 use anyhow::ensure;
@@ -38,6 +41,7 @@ use super::levels::Level;
 use crate::engine::interface::Refusal;
 use crate::frame::Eye;
 use crate::matching::Cost;
+use crate::matching::levels::prior_map_size;
 use builder::Builder;
 
 /// Largest number of rows of a grid.
@@ -60,8 +64,8 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     if let Some(rectifier) = job.rectifier {
         plan.rectify(rectifier, job.size);
     }
-    let eyes = plan.matched_views();
-    let eyes = job.params.temporal.map_or(eyes, |how| plan.pass(how, job.size, eyes));
+    let views = plan.matched_views();
+    let eyes = job.params.temporal.map_or(views, |how| plan.pass(how, job.size, views));
     let levels = Level::all(job);
     let mut pictures = vec![eyes];
     for finer in levels.iter().filter(|level| level.has_coarser) {
@@ -74,6 +78,10 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
     let (mut coarse, mut unfiltered) = (None, None);
     for (level, pictures) in levels.iter().zip(pictures).rev() {
         let begin = plan.steps.len();
+        let given = prior_map_size(&level.params, level.size).map(|size| match job.network {
+            Some(network) => plan.predict(network, (views, level.size), size, device),
+            None => plan.prior_map(size),
+        });
         let mut stages = Builder::new(&mut plan, level, pictures, device, occupancy);
         (stages.coarse, stages.unfiltered) = (coarse, unfiltered);
         stages.information = information;
@@ -81,7 +89,9 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
         if coarse.is_some() {
             stages.plan.run_beside(begin);
         }
-        stages.replace_coarse();
+        if let Some(given) = given {
+            stages.replace_coarse(given);
+        }
         let costs = stages.compute_costs(features);
         let sums = stages.aggregate_costs(costs)?;
         // Winner takes all; its kernels also refine_subpixel.
@@ -101,6 +111,7 @@ mod tests {
     use super::super::launch::{Arg, Kernel, Lane, Step};
     use super::super::units::specialisations;
     use super::*;
+    use crate::engine::HalvedNetwork;
     use crate::matching::{
         Evidence, Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Spatial, Speckle,
     };
@@ -152,7 +163,7 @@ mod tests {
             ),
         ] {
             let params = Params { left_right, median, speckle, evidence, ..usual.clone() };
-            let job = Job { params: &params, size: (640, 480), rectifier: None };
+            let job = Job { params: &params, size: (640, 480), rectifier: None, network: None };
             let plan = check(&job, &device);
             let mut launches = plan.steps.iter().filter_map(|step| match step {
                 Step::Launch(launch) => Some(launch),
@@ -172,7 +183,7 @@ mod tests {
     fn coarser_levels_come_first_and_support_the_cost() {
         let params = crate::settings::Matching::default().params().unwrap();
         let params = Params { prior: Some(Prior { levels: 2, strength: 4 }), ..params };
-        let job = Job { params: &params, size: (640, 480), rectifier: None };
+        let job = Job { params: &params, size: (640, 480), rectifier: None, network: None };
         let plan = check(&job, &Properties::typical(90));
         let mut stages: Vec<_> = plan
             .steps
@@ -199,13 +210,36 @@ mod tests {
     }
 
     #[test]
+    fn a_network_runs_beside_the_coarser_level() {
+        let params = crate::settings::Matching::default().params().unwrap().with_prior_map(true);
+        for (size, halvings) in [((640, 480), 0), ((1281, 719), 2)] {
+            let network = HalvedNetwork::own(size, params.range.max(), halvings);
+            let job = Job { params: &params, size, rectifier: None, network: Some(&network) };
+            let plan = check(&job, &Properties::typical(90));
+            assert_eq!(plan.prior, None, "nothing is uploaded");
+            let launches = plan.steps.iter().filter_map(|step| match step {
+                Step::Launch(launch) => Some((plan.kernels[launch.kernel.0].symbol, launch)),
+                _ => None,
+            });
+            let beside: Vec<_> =
+                launches.clone().filter(|(_, launch)| launch.stage == "network").collect();
+            assert!(beside.iter().all(|(_, launch)| launch.lane == Lane::Side));
+            assert_eq!(beside[0].0, "planes");
+            let (last, map) = beside[beside.len() - 1];
+            let behind: Vec<_> = launches.skip_while(|(symbol, _)| *symbol != last).collect();
+            let (_, replace) = behind.iter().find(|(symbol, _)| *symbol == "replace").unwrap();
+            assert_eq!(replace.args.first(), map.args.last());
+        }
+    }
+
+    #[test]
     fn holes_are_filled_last_beside_the_left_picture() {
         let usual = crate::settings::Matching::default().params().unwrap();
         let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
         for rule in [FillRule::Row, FillRule::Rays, FillRule::Gaps] {
             let fill = Some(Fill { rule, reach: 64 });
             let params = Params { smoothing, fill, confidence: Some(0), ..usual.clone() };
-            let job = Job { params: &params, size: (640, 480), rectifier: None };
+            let job = Job { params: &params, size: (640, 480), rectifier: None, network: None };
             let plan = check(&job, &Properties::typical(90));
             let Some(Step::Launch(last)) = plan.steps.last() else { panic!("{:?}", plan.steps) };
             assert_eq!(plan.kernels[last.kernel.0].symbol, "fill");
@@ -221,7 +255,7 @@ mod tests {
         let usual = crate::settings::Matching::default().params().unwrap();
         let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
         let params = Params { spatial: Some(Spatial { reach: 8 }), smoothing, ..usual };
-        let job = Job { params: &params, size: (640, 480), rectifier: None };
+        let job = Job { params: &params, size: (640, 480), rectifier: None, network: None };
         let plan = check(&job, &Properties::typical(90));
         let launches = plan.steps.iter().filter_map(|step| match step {
             Step::Launch(launch) => Some(plan.kernels[launch.kernel.0].symbol),
@@ -246,7 +280,7 @@ mod tests {
                         let windows = sm == 90 && count > 64;
                         let params = Params { paths, range, windows, ..supports(&usual) };
                         let device = Properties::typical(sm);
-                        let job = Job { params: &params, size, rectifier: None };
+                        let job = Job { params: &params, size, rectifier: None, network: None };
                         check(&job, &device);
                     }
                 }
@@ -258,7 +292,7 @@ mod tests {
     fn a_device_that_holds_too_few_strips_is_refused() {
         let params = crate::settings::Matching::default().params().unwrap();
         let device = Properties::typical(90);
-        let job = Job { params: &params, size: (1920, 1080), rectifier: None };
+        let job = Job { params: &params, size: (1920, 1080), rectifier: None, network: None };
         let error = plan(&job, &device, &Fits(0)).unwrap_err();
         assert!(error.to_string().contains("`engine=cpu`"), "{error}");
     }

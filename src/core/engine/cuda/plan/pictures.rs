@@ -39,6 +39,13 @@ impl Plan {
         self.launch("rectify", kernel, [blocks, 2], [BLOCK_THREADS, 1], args);
     }
 
+    /// Adds the buffer for prior maps of a size that the pairs bring.
+    pub(super) fn prior_map(&mut self, (width, height): (usize, usize)) -> BufferId {
+        let map = self.buffer("prior map", size_of::<i16>() * width * height, Scope::Slot);
+        self.prior = Some(map);
+        map
+    }
+
     /// Makes both pictures at half the size; `size` is the full size.
     pub(super) fn half(
         &mut self,
