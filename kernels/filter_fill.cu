@@ -1,10 +1,12 @@
 // Fills holes of the map from the valid pixels around them (matching/filter/fill.rs): with the
 // smaller one of the two in the row, or with the weighted median along eight rays; or, where GAPS,
-// with the line between the ends of a run of at most REACH unknown pixels in the row or column.
+// with the line between the ends of a run of at most REACH unknown pixels in the row or column; or,
+// where NETWORK, with the median of the rays that the prior map confirms.
 //
-// disparity and filled are [height][width], left is the left image, seen_left (where MASKED) is a
-// byte a pixel. Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a
-// pixel and copies it if it is valid. Grid: [width / BLOCK_THREADS][height].
+// disparity and filled are [height][width], left is the left image, prior (where PRIOR_MAP) is
+// [(height + 1) / 2][(width + 1) / 2] in 1/16 px of that size, seen_left (where MASKED) is a byte a
+// pixel. Bit k of RAYS is set if ray k is followed, for at most REACH pixels. A thread has a pixel
+// and copies it if it is valid. Grid: [width / BLOCK_THREADS][height].
 #include "rays.cuh"
 
 #define IN_ROW (RAYS == (1 << RAY_LEFT | 1 << RAY_RIGHT))
@@ -17,6 +19,9 @@ __device__ __forceinline__ int ray_weight(int edge, int distance) {
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
     fill(const short *disparity, const u8 *left,
+#if PRIOR_MAP
+         const short *prior,
+#endif
 #if MASKED
          const u8 *seen_left,
 #endif
@@ -89,6 +94,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         return 0;
     });
 
+#if NETWORK
+    // Rays that the network does not confirm count as if they met nothing; where OR_RAYS, only if it
+    // confirms any.
+    int expected = INVALID;
+#if PRIOR_MAP
+    const int twice = 2 * prior[(size_t)BREAK(network_row, y / 2, y / 4) * ((width + 1) / 2) + x / 2];
+    const int least = MIN_DISPARITY * SUBPIXEL_STEPS, most = least + (DISPARITIES - 1) * SUBPIXEL_STEPS;
+    if (least <= twice && twice <= most) expected = twice;
+#endif
+    bool is_alone = true, any = false, confirmed[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        confirmed[k] = weights[k] && expected != INVALID && abs(values[k] - expected) <= CONFIRMED_MAX;
+        any |= confirmed[k];
+        is_alone &= !weights[k];
+    }
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+        if (!confirmed[k] && (any || !OR_RAYS)) weights[k] = BREAK(network_ray, 0, weights[k]);
+#endif
+
     int total = 0;
 #pragma unroll
     for (int k = 0; k < 8; k++) total += weights[k];
@@ -108,6 +134,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
         for (int other = 0; other < 8; other++) sum += BREAK(fill_tie, values[other] <= values[k], values[other] < values[k]) ? weights[other] : 0;
         if (weights[k] && (IN_ROW || parts * sum >= total)) chosen = min(chosen, values[k]);
     }
+#if NETWORK
+    if (is_alone) chosen = expected;
+#endif
 #endif
     filled[here] = (short)chosen;
 }

@@ -470,6 +470,12 @@ fn holes_are_filled_with_the_bytes_of_the_reference() {
     same((63, 21), &["-d", "16", "--alpha", "1", "--median", "0", "--fill", "gaps"]);
     same((45, 60), &["-d", "8", "--tiles", "3x1,16", "--fill", "gaps"]);
     same((1, 1), &["-d", "1", "--fill", "gaps"]);
+    // Holes that no ray reaches, and disparities of the network outside the range.
+    let others = &NETWORK_FILL[..NETWORK_FILL.len() - 2];
+    same(NETWORK_FILL_SIZE, NETWORK_FILL);
+    same((131, 67), &[others, &["--fill", "network+rays", "--alpha", "1"]].concat());
+    same((131, 67), &[NETWORK_FILL, &["--fill-max", "1", "--min-disparity", "2"]].concat());
+    same(NETWORK_FILL_SIZE, &[NETWORK_FILL, &["--tiles", "3x1,16"]].concat());
 }
 
 #[test]
@@ -688,6 +694,7 @@ fn broken_kernels_are_noticed() {
             TILED => TILED_SIZE,
             EVEN | NETWORK => EVEN_SIZE,
             WINDOWS => WINDOWS_SIZE,
+            NETWORK_FILL => NETWORK_FILL_SIZE,
             // A last strip of one column, so that its neighbour's halo reaches beyond the picture.
             DIAGONAL | BRIGHT | TASKS_AD => (65, 23),
             TASKS_STRAIGHT => (70, 70),

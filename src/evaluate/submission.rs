@@ -123,7 +123,9 @@ impl Entry {
 
 /// Reports whether maps of these parameters have, as a rule, no unknown pixels.
 pub fn is_dense(params: &Params) -> bool {
-    params.fill.is_some_and(|fill| matches!(fill.rule, FillRule::Row | FillRule::Rays))
+    params.fill.is_some_and(|fill| {
+        matches!(fill.rule, FillRule::Row | FillRule::Rays | FillRule::NetworkOrRays)
+    })
 }
 
 /// Returns a disparity as KITTI stores it: 0 is unknown, so that the smallest known value is 1.

@@ -99,6 +99,19 @@ pub const TILED_SIZE: (usize, usize) = (45, 60);
 pub const FILLED: &[&str] = &["-d", "20", "--median", "0", "--fill", "rays", "--fill-max", "7"];
 pub const RAW_FILLED: &[&str] = &["-d", "16", "--alpha", "1", "--fill", "rays"];
 pub const GAPS: &[&str] = &["-d", "20", "--median", "0", "--fill", "gaps"];
+pub const NETWORK_FILL: &[&str] = &[
+    "-d",
+    "40",
+    "--prior",
+    "1",
+    "--prior-from",
+    "network",
+    "--uniqueness",
+    "30",
+    "--fill",
+    "network",
+];
+pub const NETWORK_FILL_SIZE: (usize, usize) = (160, 80);
 pub const SURFACES: &[&str] = &["-d", "20", "--median", "0", "--spatial", "3"];
 // Pictures with even parts (`even` of cuda_emulated.rs): settings with this prefix ask for the confidence; and
 // those of which no even part stays.
@@ -190,6 +203,8 @@ pub const BROKEN: &[(&str, &[&str])] = &[
     ("fill_tie", FILLED),
     ("fill_mask", RAW_FILLED),
     ("gap_rounding", GAPS),
+    ("network_row", NETWORK_FILL),
+    ("network_ray", NETWORK_FILL),
     ("rectify_rounding", RAW),
 ];
 

@@ -203,7 +203,17 @@ pub fn create(
             let options = Options { prior_from: PriorFrom::HalfSize, ..options.clone() };
             choose(choice, params, pairs, &options)?
         }
-        (PriorFrom::HalfSize, _) => choose(choice, params, pairs, options)?,
+        (PriorFrom::HalfSize, _) => {
+            let asks_network = params.fill.is_some_and(|fill| fill.rule.asks_network());
+            if asks_network && !matches!(choice, Choice::Network(_)) {
+                bail!(Refusal::Parameter(
+                    "`fill` asks the network that is the prior, but there is none; set `prior` to `network`, or `fill` \
+                     to `rays`"
+                        .into()
+                ));
+            }
+            choose(choice, params, pairs, options)?
+        }
         (_, Choice::Network(_)) => bail!(Refusal::Parameter(
             "a network as engine takes no prior; leave `prior_from` or `engine.kind` out".into()
         )),

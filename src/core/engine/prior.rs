@@ -197,7 +197,7 @@ mod tests {
     use crate::engine::create;
     use crate::frame::{INVALID, Image};
     use crate::matching::learned::{Network, prior_map};
-    use crate::matching::match_next;
+    use crate::matching::{Fill, FillRule, match_next};
 
     /// A textured plane with a bare patch, and steps in its disparity.
     fn pair() -> StereoPair {
@@ -240,6 +240,32 @@ mod tests {
             let params = params.with_prior_map(true);
             let map = match_next(&matched.pair, &params, &mut History::default()).map;
             assert!(map.values() == matched.disparity.values(), "{count} candidates");
+        }
+    }
+
+    #[test]
+    fn a_hole_filled_by_the_network_has_no_confidence() {
+        let network = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+        let matched = |rule: Option<FillRule>, options: &Options| {
+            let fill = rule.map(|rule| Fill { rule, reach: 3 });
+            let params = Params { fill, confidence: Some(200), ..Params::default() };
+            let pairs = PairSpec::rectified(200, 120);
+            let mut engine = create(&Choice::Cpu, &params, &pairs, options)?;
+            engine.submit(pair())?;
+            let matched = engine.collect()?.unwrap();
+            let confidence = matched.confidence.unwrap().pixels().to_vec();
+            anyhow::Ok((matched.disparity.values().to_vec(), confidence))
+        };
+        let (before, sure) = matched(None, &network).unwrap();
+        for rule in [FillRule::Network, FillRule::NetworkOrRays] {
+            let (after, confidence) = matched(Some(rule), &network).unwrap();
+            let filled = before.iter().zip(&after).filter(|(before, after)| before != after);
+            assert!(filled.clone().count() > 100);
+            assert!(filled.into_iter().all(|(&before, _)| before == INVALID));
+            assert_eq!(confidence, sure);
+
+            let error = matched(Some(rule), &Options::default()).unwrap_err().to_string();
+            assert!(error.contains("set `prior` to `network`"), "{error}");
         }
     }
 }

@@ -216,7 +216,8 @@ impl Engine for TiledEngine {
         }
         account.stages.push((Filter::ValidMask.name(), began.elapsed()));
         let sure = confidence.as_mut().map(Image::pixels_mut);
-        let filtered = self.whole.filter(disparity.values_mut(), sure, eyes[0], threshold, goes_on);
+        let filtered =
+            self.whole.filter(disparity.values_mut(), sure, eyes[0], prior, threshold, goes_on);
         account.stages.extend(filtered);
         let report = passed.as_ref().map(|passed| passed.report);
         self.finished = Some(Matched {
@@ -302,7 +303,13 @@ mod tests {
         let guide = prop_oneof![Just(Guide::Picture), Just(Guide::Smoothed)];
         let median = prop_oneof![Just(Median::Off), Just(Median::Three), Just(Median::Five)];
         let speckle = prop::option::of(Just(Speckle { size: 20, range_16: 16 }));
-        let rule = prop_oneof![Just(FillRule::Row), Just(FillRule::Rays), Just(FillRule::Gaps)];
+        let rule = prop_oneof![
+            Just(FillRule::Row),
+            Just(FillRule::Rays),
+            Just(FillRule::Gaps),
+            Just(FillRule::Network),
+            Just(FillRule::NetworkOrRays),
+        ];
         let fill = prop::option::of(rule.prop_map(|rule| Fill { rule, reach: 9 }));
         let evidence = prop::option::of(any::<bool>().prop_map(|strict| Evidence { strict }));
         let spatial = prop::option::of((1u8..=16).prop_map(|reach| Spatial { reach }));
@@ -313,16 +320,19 @@ mod tests {
         let in_time = (smoothing, steady, prop::option::of(temporal));
         let confidence = prop::option::of(0u8..80);
         let range = (-20i32..20, 1usize..40);
+        let fill = (fill, any::<bool>());
         let matching = (range, cost, paths, window, prior, guide);
         let filters = (confidence, median, speckle, (evidence, spatial), in_time, fill);
         (matching, filters).prop_map(|(matching, filters)| {
             let ((min, count), cost, paths, window, prior, p2_guide) = matching;
             let (confidence, median, speckle, (evidence, spatial), in_time, fill) = filters;
             let (smoothing, steady, temporal) = in_time;
+            let (fill, prior_map) = fill;
             Params {
                 paths,
                 window,
                 prior,
+                prior_map,
                 p2_guide,
                 confidence,
                 left_right: Some(1),

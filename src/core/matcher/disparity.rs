@@ -50,7 +50,7 @@ pub fn matched(disparity: &Disparity) -> &Matched {
 pub enum Status {
     /// It is unknown.
     Unknown = 0,
-    /// Hole filling took it from other pixels.
+    /// Hole filling took it from other pixels or from a network.
     Filled = 1,
     /// The pixel has no evidence of its own: evidence around it supports the disparity, or an earlier
     /// map did ([`Params::steady`]).

@@ -198,7 +198,9 @@ impl Disparities {
     fn matching<'a>(&'a self, inputs: Inputs<'a>, params: &Params) -> filter::Matching<'a> {
         let Inputs { left, right, .. } = inputs;
         let (range, threshold) = (params.range, inputs.noise_threshold());
-        filter::Matching { left, right, range, winners: &self.winners, threshold }
+        let size = levels::prior_map_size(params, (left.width(), left.height()));
+        let prior = size.and(inputs.given);
+        filter::Matching { left, right, range, winners: &self.winners, threshold, prior }
     }
 }
 

@@ -234,14 +234,14 @@ pub fn match_tiled(
     let mut values = vec![INVALID; width * height];
     let mut confidence = params.confidence.map(|_| vec![0; width * height]);
     let thresholds = levels::noise_thresholds(left, params, layout.window);
+    let given = levels::prior_map_size(params, layout.size).and(pair.prior.as_deref());
     for tile in &layout.tiles {
         let [left, right] = [left, right].map(|eye| {
             let mut pixels = vec![0; layout.window.0 * layout.window.1];
             layout.crop(tile, eye, &mut pixels);
             Image::from_vec(layout.window.0, layout.window.1, pixels)
         });
-        let prior = pair.prior.as_ref().filter(|_| params.prior_map);
-        let prior = prior.map(|prior| Box::new(layout.crop_prior(tile, prior)));
+        let prior = given.map(|prior| Box::new(layout.crop_prior(tile, prior)));
         let window = StereoPair { prior, ..StereoPair::of_stills(left, right) };
         let (map, sure) = match_tile(&window, &of_tile(params), &thresholds);
         layout.keep(tile, map.values(), &mut values);
@@ -251,7 +251,7 @@ pub fn match_tiled(
     }
     let winners: Vec<usize> = values.iter().map(|&value| winner(value, params.range)).collect();
     let (range, threshold) = (params.range, thresholds[0]);
-    let matching = Matching { left, right, range, winners: &winners, threshold };
+    let matching = Matching { left, right, range, winners: &winners, threshold, prior: given };
     for filter in of_whole(params).filters() {
         let mut state = history.states.remove(filter.name()).unwrap_or_default();
         filter.apply(&mut values, &mut confidence, &matching, &mut state);

@@ -108,6 +108,11 @@ pub enum FillKind {
     Rays,
     /// The straight line across short gaps.
     Gaps,
+    /// The rays that the network confirms.
+    Network,
+    /// The same or, if it confirms none, all rays.
+    #[serde(rename = "network+rays")]
+    NetworkOrRays,
 }
 
 /// Use of earlier frames.
@@ -291,6 +296,8 @@ impl Matching {
                 FillKind::Row => Some(FillRule::Row),
                 FillKind::Rays => Some(FillRule::Rays),
                 FillKind::Gaps => Some(FillRule::Gaps),
+                FillKind::Network => Some(FillRule::Network),
+                FillKind::NetworkOrRays => Some(FillRule::NetworkOrRays),
             }
             .map(|rule| Fill { rule, reach: self.fill_max }),
             ..Params::DEFAULT

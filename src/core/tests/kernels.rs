@@ -125,6 +125,10 @@ fn variants() -> Vec<(Params, (usize, usize), Option<Rectifier>)> {
         let fill = Some(Fill { rule, reach: 64 });
         variants.push((params(64, Paths::Eight).with_fill(fill), usual));
     }
+    for rule in [FillRule::Network, FillRule::NetworkOrRays] {
+        let fill = Some(Fill { rule, reach: 64 });
+        variants.push((Params::default().with_prior_map(true).with_fill(fill), usual));
+    }
     let prior = |levels, strength| Some(Prior { levels, strength });
     let window = |side, by_texture| Some(Window { side, by_texture });
     let combined = Params::default().with_window(window(5, true)).with_prior(prior(2, 8));

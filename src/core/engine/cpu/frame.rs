@@ -12,7 +12,7 @@ use super::plane_costs::Planes;
 use super::support::PixelSupport;
 use super::watch::Watch;
 use super::windows::View;
-use crate::frame::Image;
+use crate::frame::{DisparityMap, Image};
 use crate::matching::Params;
 use crate::thread::locked;
 
@@ -33,6 +33,8 @@ pub struct Frame<'a> {
     pub support: Option<&'a [PixelSupport]>,
     /// Noise threshold of the left image, if a filter uses it.
     pub threshold: u32,
+    /// Prior map of the pair, for a filter that fills from it.
+    pub prior: Option<&'a DisparityMap>,
     /// The candidates of each pixel, if not the whole range.
     pub windows: Option<View<'a>>,
     /// For a finer level's windows: takes the values before the filters, one per pixel.

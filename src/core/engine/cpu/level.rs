@@ -149,7 +149,7 @@ pub struct PairInputs<'a> {
     pub round: Option<InformationRound<'a>>,
     /// Takes the map before its filters, for the windows of a finer level.
     pub unfiltered: Option<Output>,
-    /// Replaces the map of the coarser level where it is known; of that level's size.
+    /// Replaces the map of the coarser level where it is known, and may fill holes; of that level's size.
     pub prior: Option<&'a DisparityMap>,
 }
 
@@ -168,7 +168,7 @@ pub unsafe fn run(
 ) -> Result<Vec<StageTime>, Refused> {
     let (level, coarser) = levels.split_first_mut().expect("an engine has at least one level");
     let mut timer = StageTimer::begin();
-    let PairInputs { thresholds, goes_on, round, unfiltered, .. } = inputs;
+    let PairInputs { thresholds, goes_on, round, unfiltered, prior } = inputs;
     // SAFETY: the caller's promise.
     unsafe { level.match_coarser(coarser, team, [left, right], inputs, &mut timer)? };
     let threshold = thresholds.map(|all| all[0]);
@@ -197,6 +197,7 @@ pub unsafe fn run(
         guide: guide.as_ref().unwrap_or(left),
         support: level.prepare.support(),
         threshold,
+        prior,
         windows: level.windows.as_ref().map(|windows| windows.tiles.view(level.stripes())),
         unfiltered,
         round,

@@ -200,7 +200,14 @@ impl Frame<'_> {
         // SAFETY: `check_consistency` wrote the map to the filters' input; the simd was found on this
         // machine.
         unsafe {
-            let mut pass = Pass { size, left: self.left, threshold: self.threshold, simd, team };
+            let mut pass = Pass {
+                size,
+                left: self.left,
+                threshold: self.threshold,
+                prior: self.prior,
+                simd,
+                team,
+            };
             self.filters.run(&mut pass, self.output.0, sure, timer);
         }
     }

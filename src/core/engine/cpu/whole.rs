@@ -11,7 +11,7 @@ use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
 use super::temporal::{self, Passed, TemporalStage};
-use crate::frame::{Image, StageTime};
+use crate::frame::{DisparityMap, Image, StageTime};
 use crate::matching::history::State;
 use crate::matching::tiles::TileLayout;
 use crate::matching::{Params, tiles};
@@ -100,8 +100,8 @@ impl WholeMap {
     }
 
     /// Applies the filters of the whole map and returns the time of each. `threshold`: the noise threshold of
-    /// the image. `sure`: confidence of each pixel, if requested. `goes_on`: whether the map continues the
-    /// previous one of its stream.
+    /// the image. `prior`: the pair's prior map. `sure`: confidence of each pixel, if requested. `goes_on`:
+    /// whether the map continues the previous one of its stream.
     ///
     /// # Panics
     /// If map or image do not have the size.
@@ -110,6 +110,7 @@ impl WholeMap {
         values: &mut [i16],
         sure: Option<&mut [u8]>,
         left: &Image,
+        prior: Option<&DisparityMap>,
         threshold: u32,
         goes_on: bool,
     ) -> Vec<StageTime> {
@@ -119,7 +120,7 @@ impl WholeMap {
         let Self { size, simd, team, host, filters, .. } = self;
         let timer = host.run(|| {
             let mut timer = StageTimer::begin();
-            let mut pass = Pass { size: *size, left, threshold, simd: *simd, team };
+            let mut pass = Pass { size: *size, left, threshold, prior, simd: *simd, team };
             let sure = sure.map(<[u8]>::as_mut_ptr);
             let input = filters.input(0, values.as_mut_ptr());
             // SAFETY: map, confidence and filter inputs have the size, and inputs are separate from the map;

@@ -528,7 +528,9 @@ impl Engine for WebGpuEngine {
             }
             let left = denoised.as_ref().map_or(&pair.left, |both| &both[0]);
             let sure = confidence.as_mut().map(Image::pixels_mut);
-            let filtered = self.whole.filter(disparity.values_mut(), sure, left, 0, goes_on);
+            let prior = prior_of(&pair, prior_map_size(&self.params, self.size))?;
+            let map = disparity.values_mut();
+            let filtered = self.whole.filter(map, sure, left, prior, 0, goes_on);
             stages.extend(filtered);
         }
         Ok(Some(Matched {

@@ -9,16 +9,24 @@
 //! two ends of the same surface. They take the values on the straight line between the ends. Larger holes
 //! stay unknown.
 //!
+//! Two rules ask the pair's prior map, the prediction of a network: of the known pixels that the eight rays meet,
+//! only those count whose disparity the network confirms ([`confirms`]). So the network says which surface a hole
+//! belongs to, and its known pixels say the disparity. If no ray meets anything, the network's own disparity is taken.
+//! If it confirms none, or is not sure itself, one rule leaves the hole, and in the other one all rays count.
+//!
 //! A filled disparity is no measurement. Therefore this filter is the last one, so that no other filter
 //! stores or uses its values. Known pixels stay unchanged.
 
 use super::rays::{DOWN, LEFT, Met, RAYS, RIGHT, UP, is_seen, meet};
-use crate::frame::{INVALID, Image, SUBPIXEL};
+use crate::frame::{DisparityMap, DisparityRange, INVALID, Image, SUBPIXEL};
 
 /// Longest gap that is filled, in pixels.
 pub const GAP_MAX: u16 = 4;
 /// Largest difference between the ends of a gap, in 1/16 px.
 pub const GAP_STEP_MAX: i16 = SUBPIXEL as i16;
+/// Largest difference from the network's disparity that it confirms, in 1/16 px. Beyond it, the network is nearly
+/// always wrong.
+pub const CONFIRMED_MAX: i16 = 5 * SUBPIXEL as i16;
 
 /// Settings of hole filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +48,36 @@ pub enum FillRule {
     Rays,
     /// The straight line between the ends of a gap, in the row or in the column.
     Gaps,
+    /// The weighted median of the rays that the network confirms.
+    Network,
+    /// The same or, if it confirms none, of all rays.
+    NetworkOrRays,
+}
+
+/// A network's prediction.
+#[derive(Clone, Copy, Debug)]
+pub struct Network<'a> {
+    /// Prior map of the pair: half the size, in 1/16 px of that size.
+    pub prior: &'a DisparityMap,
+    /// Candidates of the map to be filled.
+    pub range: DisparityRange,
+}
+
+impl FillRule {
+    /// Reports whether a network has a say.
+    pub fn asks_network(self) -> bool {
+        matches!(self, FillRule::Network | FillRule::NetworkOrRays)
+    }
 }
 
 /// Fills the holes of a map of the left image. Rays end at the image border, at pixels outside the left
 /// camera's valid mask, and after `fill.reach` steps. If no ray meets a known pixel, the hole stays.
-pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
+pub fn apply(values: &mut [i16], left: &Image, network: Option<Network<'_>>, fill: Fill) {
     let known = values.to_vec();
     let width = left.width();
     let reach = match fill.rule {
-        FillRule::Row | FillRule::Rays => fill.reach,
         FillRule::Gaps => fill.reach.min(GAP_MAX),
+        _ => fill.reach,
     };
     for (i, value) in values.iter_mut().enumerate() {
         if known[i] == INVALID && is_seen(left, i) {
@@ -61,6 +89,10 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
                     let ends = [[LEFT, RIGHT], [UP, DOWN]];
                     interpolated(ends.map(|rays| rays.map(|ray| met(RAYS[ray]))), reach)
                 }
+                FillRule::Network | FillRule::NetworkOrRays => {
+                    let expected = expected(network, (i % width, i / width));
+                    confirmed(RAYS.map(met), expected, fill.rule)
+                }
             };
         }
     }
@@ -69,6 +101,32 @@ pub fn apply(values: &mut [i16], left: &Image, fill: Fill) {
 /// The smaller of two disparities, i.e. the farther surface, or the only one.
 pub fn smaller(a: Option<Met>, b: Option<Met>) -> i16 {
     [a, b].into_iter().flatten().map(|met| met.value).min().unwrap_or(INVALID)
+}
+
+/// The network's disparity of pixel (x, y): twice the value of the prior map; invalid if there is none, or if it is
+/// unknown or outside the range.
+#[inline(always)]
+pub fn expected(network: Option<Network<'_>>, (x, y): (usize, usize)) -> i16 {
+    let Some(Network { prior, range }) = network else { return INVALID };
+    let twice = 2 * i32::from(prior.values()[y / 2 * prior.width() + x / 2]);
+    let is_inside = range.min * SUBPIXEL <= twice && twice <= range.max() * SUBPIXEL;
+    if is_inside { twice as i16 } else { INVALID }
+}
+
+/// Reports whether the network, which expects a disparity or is not sure (invalid), confirms a known one.
+#[inline(always)]
+pub fn confirms(expected: i16, value: i16) -> bool {
+    expected != INVALID && value.abs_diff(expected) <= CONFIRMED_MAX.unsigned_abs()
+}
+
+/// Value of a pixel by the rays that the network confirms.
+fn confirmed(met: [Option<Met>; 8], expected: i16, rule: FillRule) -> i16 {
+    let those = met.map(|met| met.filter(|met| confirms(expected, met.value)));
+    match (weighted_median(those), rule) {
+        (INVALID, _) if met == [None; 8] => expected,
+        (INVALID, FillRule::NetworkOrRays) => weighted_median(met),
+        (value, _) => value,
+    }
 }
 
 /// Lower weighted median of the disparities along the rays, in the order of [`RAYS`]: the smallest value with
@@ -148,10 +206,16 @@ mod tests {
 
     const X: i16 = INVALID;
 
+    /// Fills the holes of a map of this image in place, perhaps with a network.
+    fn fill(values: &mut [i16], left: &Image, prior: Option<&DisparityMap>, fill: Fill) {
+        let range = DisparityRange { min: -1, count: 10 };
+        apply(values, left, prior.map(|prior| Network { prior, range }), fill);
+    }
+
     fn filled(width: usize, grey: &[u8], values: &[i16], rule: FillRule, reach: u16) -> Vec<i16> {
         let left = Image::from_vec(width, values.len() / width, grey.to_vec());
         let mut values = values.to_vec();
-        apply(&mut values, &left, Fill { rule, reach });
+        fill(&mut values, &left, None, Fill { rule, reach });
         values
     }
 
@@ -310,7 +374,7 @@ mod tests {
             let left = Image::from_vec(width, 4 / width, vec![0; 4]);
             let left = left.with_valid_mask(Some(Arc::new(Mask::new(width, seen.clone()))));
             let mut values = [5, X, X, 5];
-            apply(&mut values, &left, Fill { rule: FillRule::Gaps, reach: 9 });
+            fill(&mut values, &left, None, Fill { rule: FillRule::Gaps, reach: 9 });
             assert_eq!(values, [5, X, X, 5]);
         }
     }
@@ -322,11 +386,56 @@ mod tests {
             Image::from_vec(6, 1, vec![0; 6]).with_valid_mask(Some(Arc::new(Mask::new(6, seen))));
         for rule in [FillRule::Row, FillRule::Rays] {
             let mut values = [5, X, X, X, X, 8];
-            apply(&mut values, &left, Fill { rule, reach: 9 });
+            fill(&mut values, &left, None, Fill { rule, reach: 9 });
             assert_eq!(values, [5, 5, X, 8, 8, 8], "{rule:?}");
             let mut values = [5, X, X, X, X, X];
-            apply(&mut values, &left, Fill { rule, reach: 9 });
+            fill(&mut values, &left, None, Fill { rule, reach: 9 });
             assert_eq!(values, [5, 5, X, X, X, X], "{rule:?}");
         }
+    }
+
+    /// Fills a map with a network's disparities by both of its rules.
+    fn by_network(width: usize, values: &[i16], prior: &[i16], reach: u16) -> [Vec<i16>; 2] {
+        let left = Image::from_vec(width, values.len() / width, vec![0; values.len()]);
+        let range = DisparityRange { min: 0, count: 1 };
+        let prior = DisparityMap::of_values(width.div_ceil(2), range, prior.to_vec());
+        [FillRule::Network, FillRule::NetworkOrRays].map(|rule| {
+            let mut values = values.to_vec();
+            fill(&mut values, &left, Some(&prior), Fill { rule, reach });
+            values
+        })
+    }
+
+    #[test]
+    fn rays_count_if_the_network_confirms_them() {
+        // Three of the left surface are the median of five, unless the network sees the right one.
+        let values = [
+            8, 8, 120, //
+            8, X, 120,
+        ];
+        for (expected, alone, or_rays) in [
+            (0, 8, 8),
+            // 88 confirms both, 90 is too far from 8.
+            (44, 8, 8),
+            (45, 120, 120),
+            (X, X, 8),
+        ] {
+            let prior = [expected, expected];
+            let filled = by_network(3, &values, &prior, 9).map(|filled| filled[4]);
+            assert_eq!(filled, [alone, or_rays], "{expected}");
+        }
+        // Between both surfaces and far from either.
+        let values = [-20, X, 160];
+        assert_eq!(by_network(3, &values, &[36, 36], 9), [[-20, X, 160], [-20, -20, 160]]);
+    }
+
+    #[test]
+    fn the_network_alone_knows_what_no_ray_reaches() {
+        let values = [10, X, X, X, X, X, X];
+        let expected = [10, 10, 30, 30, X, X, 8];
+        assert_eq!(by_network(7, &values, &[5, 15, X, 4], 1), [expected, expected]);
+        // From -1 to 8 px: 2 * -9 and 2 * 65 are beyond.
+        let inside = [X, X, -16, -16, 128, 128, X, X];
+        assert_eq!(by_network(8, &[X; 8], &[-9, -8, 64, 65], 9), [inside, inside]);
     }
 }

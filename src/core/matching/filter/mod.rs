@@ -19,13 +19,13 @@ pub mod speckle;
 pub mod steady;
 pub mod valid_mask;
 
-use crate::frame::{DisparityRange, Image};
+use crate::frame::{DisparityMap, DisparityRange, Image};
 use crate::matching::confidence;
 use crate::matching::cost::Cost;
 use crate::matching::history::State;
 use crate::matching::params::{Params, Speckle};
 use evidence::Evidence;
-use fill::Fill;
+use fill::{Fill, Network};
 use smoothing::Smoothing;
 use spatial::Spatial;
 use steady::Steady;
@@ -42,6 +42,8 @@ pub struct Matching<'a> {
     pub winners: &'a [usize],
     /// Noise threshold of the left image ([`noise_threshold`](crate::matching::texture::noise_threshold)).
     pub threshold: u32,
+    /// Prior map of the pair, if it came with one that is used: half the size, in 1/16 px of that size.
+    pub prior: Option<&'a DisparityMap>,
 }
 
 /// A filter with its parameters.
@@ -167,7 +169,10 @@ impl Filter {
             Filter::ConfidenceOfKnown => {
                 confidence.iter_mut().for_each(|c| confidence::of_known(values, c));
             }
-            Filter::Fill(fill) => fill::apply(values, of.left, fill),
+            Filter::Fill(fill) => {
+                let network = of.prior.map(|prior| Network { prior, range: of.range });
+                fill::apply(values, of.left, network, fill);
+            }
         }
     }
 }

@@ -37,7 +37,10 @@ mod tests {
         let apply = |left: &Image, right: &Image, winners: &[usize], min: i32| {
             let mut values = [7; 6];
             let range = DisparityRange { min, count: 2 };
-            super::apply(&mut values, &Matching { left, right, range, winners, threshold: 4 });
+            super::apply(
+                &mut values,
+                &Matching { left, right, range, winners, threshold: 4, prior: None },
+            );
             values
         };
         // Columns 0, 0 and (masked) 1 of the first row; 0, 2 (clamped) and 1 of the second.

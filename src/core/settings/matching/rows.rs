@@ -379,7 +379,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         .knob("Earlier images", "change by motion")
         .rare()
         .slider(0.0, 8.0, 0.25),
-    Row::names("fill", "off", &["off", "row", "rays", "gaps"])
+    Row::names("fill", "off", &["off", "row", "rays", "gaps", "network", "network+rays"])
         .flag(MATCHING, "--fill", "RULE")
         .help("Fill holes of the disparity map from the pixels around them, after all filters.")
         .more("For looking at the map and for avoiding obstacles, not for measuring.")
@@ -390,6 +390,9 @@ pub(in crate::settings) const ROWS: &[Row] = &[
              where the foreground hides it from the right camera",
             "Only gaps of at most 4 px in a row or column whose ends differ by at most 1 px: the line \
              between the ends",
+            "Only those of the rays that the network of `engine.prior_from` confirms, within 5 px; its own \
+             disparity if no ray meets a known pixel",
+            "The same, and `rays` where the network confirms none or is not sure",
         ])
         .knob("Filters", "filling of holes"),
     Row::whole("fill_max", Whole(64), U16, [1, REACH_MAX as i64])

@@ -463,6 +463,8 @@ fn fills() -> impl Strategy<Value = Option<Fill>> {
         1 => Just(FillRule::Row),
         3 => Just(FillRule::Rays),
         2 => Just(FillRule::Gaps),
+        2 => Just(FillRule::Network),
+        2 => Just(FillRule::NetworkOrRays),
     ];
     let reach = prop_oneof![2 => 1u16..12, 2 => 12u16..200, 1 => Just(1023u16)];
     prop_oneof![

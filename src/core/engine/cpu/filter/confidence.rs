@@ -274,7 +274,7 @@ mod tests {
                 let simd = choice.resolve().unwrap();
                 let filter = ConfidenceFilter::new(&Arena::new(), (least, 250), size, threads).unwrap();
                 let mut team = Team::new(threads).unwrap();
-                let mut pass = Pass { size, left: &left, threshold: 0, simd, team: &mut team };
+                let mut pass = Pass { size, left: &left, threshold: 0, prior: None, simd, team: &mut team };
                 let mut map = values.clone();
                 for (y, (values, peaks)) in values.chunks(width).zip(peaks.chunks(width)).enumerate() {
                     // SAFETY: the row lies in the map.

@@ -192,7 +192,7 @@ mod tests {
         let mut other: Vec<i16> = map.iter().rev().copied().collect();
         for (map, sure) in [(&mut other[..], None), (map, sure)] {
             let simd = Simd::Portable;
-            let mut pass = Pass { size, left, threshold, simd, team: &mut team };
+            let mut pass = Pass { size, left, threshold, prior: None, simd, team: &mut team };
             // SAFETY: map and confidence have this size.
             unsafe { filter.run(&mut pass, map.as_mut_ptr(), sure.map(<[u8]>::as_mut_ptr)) };
         }

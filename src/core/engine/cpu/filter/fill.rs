@@ -7,17 +7,18 @@ mod medians;
 
 use self::gaps::GapRows;
 use self::medians::medians;
-use super::rays::{Around, Block, Front, Rule, Sweeps, known};
+use super::rays::{Around, BLOCK, Block, Front, Rule, Sweeps, known};
 use super::{MapFilter, Pass};
 use crate::engine::cpu::memory::{self, Arena, Plane};
 use crate::engine::cpu::simd::Vector;
-use crate::frame::{INVALID, Image};
-use crate::matching::filter::fill::{self, Fill, FillRule};
+use crate::frame::{DisparityRange, INVALID, Image};
+use crate::matching::filter::fill::{self, Fill, FillRule, Network};
 use crate::matching::filter::rays::Met;
 use crate::memory::{Result, product};
 
 pub struct FillFilter {
     fill: Fill,
+    range: DisparityRange,
     memory: Memory,
 }
 
@@ -30,13 +31,21 @@ enum Memory {
 }
 
 impl FillFilter {
-    pub fn new(arena: &Arena, fill: Fill, size: (usize, usize), threads: usize) -> Result<Self> {
+    pub fn new(
+        arena: &Arena,
+        fill: Fill,
+        range: DisparityRange,
+        size: (usize, usize),
+        threads: usize,
+    ) -> Result<Self> {
         let memory = match fill.rule {
             FillRule::Row => Memory::Row,
-            FillRule::Rays => Memory::Rays(Sweeps::new(arena, size, threads)?),
+            FillRule::Rays | FillRule::Network | FillRule::NetworkOrRays => {
+                Memory::Rays(Sweeps::new(arena, size, threads)?)
+            }
             FillRule::Gaps => Memory::Gaps(arena.block(product([size.0, size.1]))?),
         };
-        Ok(Self { fill, memory })
+        Ok(Self { fill, range, memory })
     }
 }
 
@@ -52,8 +61,12 @@ impl MapFilter for FillFilter {
         let (left, reach) = (pass.left, self.fill.reach);
         let (size @ (width, height), simd) = (pass.size, pass.simd);
         match &self.memory {
-            // SAFETY: the caller's promise.
-            Memory::Rays(sweeps) => unsafe { sweeps.run(pass, map, reach, &Median) },
+            Memory::Rays(sweeps) => {
+                let network = pass.prior.map(|prior| Network { prior, range: self.range });
+                let rule = Median { rule: self.fill.rule, network };
+                // SAFETY: the caller's promise.
+                unsafe { sweeps.run(pass, map, reach, &rule) }
+            }
             Memory::Row => {
                 let map = Plane(map);
                 pass.rows(|_, rows| {
@@ -107,9 +120,30 @@ fn fill_row(values: &mut [i16], left: &Image, y: usize, reach: u16) {
     }
 }
 
-struct Median;
+struct Median<'a> {
+    rule: FillRule,
+    network: Option<Network<'a>>,
+}
 
-impl Rule for Median {
+/// Removes the rays that the network does not confirm; if it confirms none, `or_rays` keeps all.
+#[inline(always)]
+fn confirm(around: &mut Around, expected: &Block, or_rays: bool) {
+    let mut keeps_all = [or_rays; BLOCK];
+    for (values, weights) in around.values.iter().zip(&around.measures) {
+        for x in 0..BLOCK {
+            keeps_all[x] &= weights[x] == 0 || !fill::confirms(expected[x], values[x]);
+        }
+    }
+    for (values, weights) in around.values.iter_mut().zip(&mut around.measures) {
+        for x in 0..BLOCK {
+            let stays = keeps_all[x] || fill::confirms(expected[x], values[x]);
+            values[x] = if stays { values[x] } else { INVALID };
+            weights[x] = if stays { weights[x] } else { 0 };
+        }
+    }
+}
+
+impl Rule for Median<'_> {
     const EDGES: bool = true;
 
     #[inline(always)]
@@ -125,16 +159,36 @@ impl Rule for Median {
     #[inline(always)]
     unsafe fn take<V: Vector>(
         &self,
-        _: (usize, usize),
+        (x, y): (usize, usize),
         row: &mut [i16],
         ends: &[i16],
         around: &Around,
     ) {
-        // SAFETY: the caller's promise.
-        let medians: Block = unsafe { medians::<V>(around) };
-        for ((to, &ends), &value) in row.iter_mut().zip(ends).zip(&medians) {
-            *to = (*to & ends) | (value & !ends);
+        if !self.rule.asks_network() {
+            // SAFETY: the caller's promise.
+            return fill_holes(row, ends, &unsafe { medians::<V>(around) });
         }
+        let mut expected = [INVALID; BLOCK];
+        for (x, to) in (x..).zip(&mut expected[..row.len()]) {
+            *to = fill::expected(self.network, (x, y));
+        }
+        let mut those = around.clone();
+        confirm(&mut those, &expected, self.rule == FillRule::NetworkOrRays);
+        // SAFETY: the caller's promise.
+        let mut medians: Block = unsafe { medians::<V>(&those) };
+        for (i, median) in medians.iter_mut().enumerate() {
+            let is_alone = around.measures.iter().all(|weights| weights[i] == 0);
+            *median = if is_alone { expected[i] } else { *median };
+        }
+        fill_holes(row, ends, &medians);
+    }
+}
+
+/// Sets the pixels of a block that are holes: no bit is set in `ends`.
+#[inline(always)]
+fn fill_holes(row: &mut [i16], ends: &[i16], filled: &Block) {
+    for ((to, &ends), &value) in row.iter_mut().zip(ends).zip(filled) {
+        *to = (*to & ends) | (value & !ends);
     }
 }
 
@@ -147,17 +201,24 @@ mod tests {
     use super::*;
     use crate::engine::cpu::simd::Simd;
     use crate::engine::cpu::team::Team;
-    use crate::frame::Mask;
+    use crate::frame::{DisparityMap, Mask};
     use crate::matching::filter::rays::REACH_MAX;
 
     /// Filters with this many threads; the memory has processed another map before.
-    fn filter(left: &Image, values: &mut [i16], fill: Fill, threads: usize) {
+    fn filter(
+        left: &Image,
+        range: DisparityRange,
+        prior: Option<&DisparityMap>,
+        values: &mut [i16],
+        (fill, threads): (Fill, usize),
+    ) {
         let size = (left.width(), left.height());
-        let filter = FillFilter::new(&Arena::new(), fill, size, threads).unwrap();
+        let filter = FillFilter::new(&Arena::new(), fill, range, size, threads).unwrap();
         let mut team = Team::new(threads).unwrap();
         let mut other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&mut other[..], values] {
-            let mut pass = Pass { size, left, threshold: 0, simd: Simd::Portable, team: &mut team };
+            let mut pass =
+                Pass { size, left, threshold: 0, prior, simd: Simd::Portable, team: &mut team };
             // SAFETY: the map and the filter's input have this size.
             unsafe {
                 if let Some(input) = filter.input() {
@@ -169,7 +230,7 @@ mod tests {
     }
 
     /// Maps with holes of many sizes: a value or a hole per patch, and isolated ones of either.
-    fn scene() -> impl Strategy<Value = (Image, Vec<i16>)> {
+    fn scene() -> impl Strategy<Value = (Image, Vec<i16>, DisparityMap)> {
         let size = (1usize..48, 1usize..24);
         (size, any::<u64>(), 1usize..9, 0u64..100, 0u64..30, prop::option::of(0u64..40)).prop_map(
             |((width, height), seed, patch, holes, noise, unseen)| {
@@ -199,7 +260,16 @@ mod tests {
                 for (value, &seen) in values.iter_mut().zip(mask.iter().flat_map(|m| m.pixels())) {
                     *value = if seen { *value } else { INVALID };
                 }
-                (Image::from_fn(width, height, grey).with_valid_mask(mask), values)
+                let (columns, rows) = (width.div_ceil(2), height.div_ceil(2));
+                let expected = |i: usize| {
+                    let (x, y) = (i % columns / patch, i / columns / patch);
+                    let least = -16 * 1023 - 8;
+                    [2, 8, 50, 100, -20, -60, least, INVALID][random(x, y, 7) as usize % 8]
+                };
+                let prior = (0..columns * rows).map(expected).collect();
+                let prior =
+                    DisparityMap::of_values(columns, DisparityRange { min: 0, count: 1 }, prior);
+                (Image::from_fn(width, height, grey).with_valid_mask(mask), values, prior)
             },
         )
     }
@@ -209,19 +279,25 @@ mod tests {
 
         #[test]
         fn the_sweeps_give_the_bytes_of_the_reference(
-            (left, values) in scene(),
+            (left, values, prior) in scene(),
             rule in prop_oneof![
                 1 => Just(FillRule::Row),
                 4 => Just(FillRule::Rays),
                 4 => Just(FillRule::Gaps),
+                4 => Just(FillRule::Network),
+                4 => Just(FillRule::NetworkOrRays),
             ],
+            (min, count) in prop_oneof![Just((-2047, 2050)), Just((-5, 12))],
+            has_prior in prop::bool::weighted(0.8),
             reach in prop_oneof![1u16..6, 6u16..40, Just(REACH_MAX)],
             threads in 1usize..5,
         ) {
             let fill = Fill { rule, reach };
             let (mut fast, mut plain) = (values.clone(), values.clone());
-            filter(&left, &mut fast, fill, threads);
-            fill::apply(&mut plain, &left, fill);
+            let (range, prior) = (DisparityRange { min, count }, has_prior.then_some(&prior));
+            filter(&left, range, prior, &mut fast, (fill, threads));
+            let network = prior.map(|prior| Network { prior, range });
+            fill::apply(&mut plain, &left, network, fill);
             prop_assert_eq!(&fast, &plain);
             for (&before, &after) in values.iter().zip(&fast) {
                 prop_assert!(before == INVALID || before == after, "a known pixel changed");

@@ -29,7 +29,7 @@ use super::memory::Arena;
 use super::simd::Simd;
 use super::stage_timer::StageTimer;
 use super::team::Team;
-use crate::frame::Image;
+use crate::frame::{DisparityMap, Image};
 use crate::matching::Params;
 use crate::matching::filter::Filter;
 use crate::matching::history::State;
@@ -41,6 +41,8 @@ pub struct Pass<'a> {
     pub left: &'a Image,
     /// Noise threshold of the left image if a filter uses it, else 0.
     pub threshold: u32,
+    /// Prior map of the pair, if it came with one that may be used.
+    pub prior: Option<&'a DisparityMap>,
     pub simd: Simd,
     pub team: &'a mut Team,
 }
@@ -124,7 +126,7 @@ impl Filters {
                     Box::new(SteadyFilter::new(arena, how, range, size, threads)?)
                 }
                 Filter::ConfidenceOfKnown => Box::new(ConfidenceOfKnown),
-                Filter::Fill(fill) => Box::new(FillFilter::new(arena, fill, size, threads)?),
+                Filter::Fill(fill) => Box::new(FillFilter::new(arena, fill, range, size, threads)?),
             };
             all.filters.push((filter.name(), made));
         }

@@ -46,6 +46,7 @@ pub trait Rule: Sync {
 }
 
 /// Ends of the eight rays of each pixel of a block, in the order of [`RAYS`].
+#[derive(Clone)]
 pub struct Around {
     /// Values, or `INVALID`.
     pub values: [Block; 8],

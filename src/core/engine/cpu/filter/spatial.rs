@@ -239,7 +239,7 @@ mod tests {
         let mut smoothed = vec![0; values.len()];
         let other: Vec<i16> = values.iter().rev().copied().collect();
         for map in [&other[..], values] {
-            let mut pass = Pass { size, left, threshold: 0, simd, team: &mut team };
+            let mut pass = Pass { size, left, threshold: 0, prior: None, simd, team: &mut team };
             // SAFETY: the map and the filter's input have this size.
             unsafe {
                 let input = filter.input().unwrap();

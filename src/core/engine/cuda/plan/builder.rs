@@ -23,6 +23,8 @@ pub(super) struct Builder<'a> {
     pub coarse: Option<BufferId>,
     /// The same before its filters, if range windows need it.
     pub unfiltered: Option<BufferId>,
+    /// The prior map, of an uploaded pair or predicted by a network.
+    pub given: Option<BufferId>,
     /// State of mutual information, if it is the cost.
     pub information: Option<Information>,
     pub width: u32,
@@ -118,6 +120,7 @@ impl<'a> Builder<'a> {
             pictures,
             coarse: None,
             unfiltered: None,
+            given: None,
             information: None,
             width: width as u32,
             height: height as u32,

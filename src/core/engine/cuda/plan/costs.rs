@@ -148,8 +148,8 @@ impl Builder<'_> {
     }
 
     /// Replaces the coarser map by the prior map of the pair, where that is known.
-    pub fn replace_coarse(&mut self, given: BufferId) {
-        let Some(coarse) = self.coarse else { return };
+    pub fn replace_coarse(&mut self) {
+        let (Some(given), Some(coarse)) = (self.given, self.coarse) else { return };
         let pixels = self.plan.buffers[given.0].bytes / size_of::<i16>();
         let [least, most] = limits(half_range(self.params.range)).map(|limit| limit.into());
         let kernel = self.kernel("blend", "replace");

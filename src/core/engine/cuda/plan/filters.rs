@@ -11,9 +11,10 @@ use super::builder::Builder;
 use super::temporal::residuals;
 use crate::frame::Eye;
 use crate::matching::confidence::{self, model};
-use crate::matching::filter::fill::{GAP_MAX, GAP_STEP_MAX};
+use crate::matching::filter::fill::{CONFIRMED_MAX, GAP_MAX, GAP_STEP_MAX};
 use crate::matching::filter::{Filter, rays, steady};
-use crate::matching::{Fill, FillRule};
+use crate::matching::levels::prior_map_size;
+use crate::matching::{Fill, FillRule, Params};
 use crate::rectify::Rectifier;
 
 /// Their kernels' sources as (name, text).
@@ -64,7 +65,7 @@ fn fill_unit(job: &Job, fill: Fill) -> Unit {
     let row = 1 << rays::LEFT | 1 << rays::RIGHT;
     let (rays, reach) = match fill.rule {
         FillRule::Row => (row, fill.reach),
-        FillRule::Rays => (0xff, fill.reach),
+        FillRule::Rays | FillRule::Network | FillRule::NetworkOrRays => (0xff, fill.reach),
         FillRule::Gaps => (row | 1 << rays::UP | 1 << rays::DOWN, fill.reach.min(GAP_MAX)),
     };
     Unit::new("filter_fill.cu")
@@ -73,7 +74,16 @@ fn fill_unit(job: &Job, fill: Fill) -> Unit {
         .define("REACH", reach)
         .define("GAPS", u8::from(fill.rule == FillRule::Gaps))
         .define("GAP_STEP_MAX", GAP_STEP_MAX)
+        .define("NETWORK", u8::from(fill.rule.asks_network()))
+        .define("OR_RAYS", u8::from(fill.rule == FillRule::NetworkOrRays))
+        .define("PRIOR_MAP", u8::from(takes_prior(job.params, job.size, fill)))
+        .define("CONFIRMED_MAX", CONFIRMED_MAX)
         .define("MASKED", u8::from(job.is_masked()))
+}
+
+/// Reports whether hole filling reads the prior map of the pair.
+fn takes_prior(params: &Params, size: (usize, usize), fill: Fill) -> bool {
+    fill.rule.asks_network() && prior_map_size(params, size).is_some()
 }
 
 impl Builder<'_> {
@@ -114,7 +124,7 @@ impl Builder<'_> {
                 Filter::Smoothing(_) => self.smoothing(filter),
                 Filter::Steady(_) => self.steady(filter),
                 Filter::ConfidenceOfKnown => self.confidence_of_known(filter),
-                Filter::Fill(_) => self.fill(),
+                Filter::Fill(fill) => self.fill(fill),
             }
         }
         self.map
@@ -284,11 +294,13 @@ impl Builder<'_> {
         }
     }
 
-    fn fill(&mut self) {
+    fn fill(&mut self, fill: Fill) {
         let (from, to) = self.begin_filter();
         let kernel = self.kernel("filter_fill", "fill");
         let [left, _] = self.pictures;
         let mut args = vec![Arg::Buffer(from), Arg::Buffer(left)];
+        let prior = self.given.filter(|_| takes_prior(self.params, self.level.size, fill));
+        args.extend(prior.map(Arg::Buffer));
         args.extend(self.seen_left);
         args.extend(self.size());
         args.push(Arg::Buffer(to));

@@ -83,15 +83,13 @@ pub fn plan(job: &Job, device: &Properties, occupancy: &dyn Occupancy) -> anyhow
             None => plan.prior_map(size),
         });
         let mut stages = Builder::new(&mut plan, level, pictures, device, occupancy);
-        (stages.coarse, stages.unfiltered) = (coarse, unfiltered);
+        (stages.coarse, stages.unfiltered, stages.given) = (coarse, unfiltered, given);
         stages.information = information;
         let features = stages.compute_features();
         if coarse.is_some() {
             stages.plan.run_beside(begin);
         }
-        if let Some(given) = given {
-            stages.replace_coarse(given);
-        }
+        stages.replace_coarse();
         let costs = stages.compute_costs(features);
         let sums = stages.aggregate_costs(costs)?;
         // Winner takes all; its kernels also refine_subpixel.
@@ -236,9 +234,17 @@ mod tests {
     fn holes_are_filled_last_beside_the_left_picture() {
         let usual = crate::settings::Matching::default().params().unwrap();
         let smoothing = Some(Smoothing { weight_256: 77, guard_16: 16 });
-        for rule in [FillRule::Row, FillRule::Rays, FillRule::Gaps] {
+        for (rule, prior_map) in [
+            (FillRule::Row, true),
+            (FillRule::Rays, true),
+            (FillRule::Gaps, true),
+            (FillRule::Network, false),
+            (FillRule::Network, true),
+            (FillRule::NetworkOrRays, true),
+        ] {
             let fill = Some(Fill { rule, reach: 64 });
-            let params = Params { smoothing, fill, confidence: Some(0), ..usual.clone() };
+            let usual = Params { prior_map, ..usual.clone() };
+            let params = Params { smoothing, fill, confidence: Some(0), ..usual };
             let job = Job { params: &params, size: (640, 480), rectifier: None, network: None };
             let plan = check(&job, &Properties::typical(90));
             let Some(Step::Launch(last)) = plan.steps.last() else { panic!("{:?}", plan.steps) };
@@ -246,6 +252,8 @@ mod tests {
             let Some(Step::Launch(before)) = plan.steps.iter().nth_back(1) else { panic!() };
             assert_eq!(plan.kernels[before.kernel.0].symbol, "confidence_of_known");
             assert!(last.args.contains(&Arg::Buffer(plan.left)), "{last:?}");
+            let asks = plan.prior.is_some_and(|prior| last.args.contains(&Arg::Buffer(prior)));
+            assert_eq!(asks, prior_map && rule.asks_network(), "{rule:?}");
             assert_eq!(last.args.last(), Some(&Arg::Buffer(plan.disparity)));
         }
     }
