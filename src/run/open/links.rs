@@ -82,6 +82,9 @@ impl Links {
     fn open_mavlink(&mut self, settings: &Settings, run: &Opened) -> Result<()> {
         let obstacles = &settings.obstacles;
         if obstacles.mavlink.is_empty() {
+            for key in obstacles.mavlink_asks() {
+                tracing::warn!("obstacles.{key} has no effect without obstacles.mavlink");
+            }
             return Ok(());
         }
         let mut to = mavlink::Settings::new(obstacles.mavlink.parse()?);

@@ -241,6 +241,16 @@ impl Obstacles {
         self.find || texts.iter().any(|text| !text.is_empty())
     }
 
+    /// Keys of the further messages to an autopilot that are on.
+    pub fn mavlink_asks(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("mavlink_3d", self.mavlink_3d),
+            ("mavlink_sensor", self.mavlink_sensor),
+            ("mavlink_odometry", self.mavlink_odometry),
+        ];
+        all.into_iter().filter_map(|(key, is_on)| is_on.then_some(key))
+    }
+
     /// Reports whether an autopilot is told of the motion.
     pub fn tells_odometry(&self) -> bool {
         self.mavlink_odometry && !self.mavlink.is_empty()

@@ -18,6 +18,12 @@ const POINTS: [usize; 2] = [600, 60];
 /// Smallest sum of the slopes to the right and down of a point that counts, in grey levels.
 const SLOPE_MIN: i32 = 5;
 
+/// At most one of so many pixels of a level is a point.
+const SPREAD: usize = 3;
+
+/// Most pixels of a level that are examined, for each of its points.
+const EXAMINED: usize = 16;
+
 /// Most steps of a level.
 const STEPS: usize = 8;
 
@@ -91,7 +97,8 @@ impl Greys {
                     Some([x as f32, y as f32, sure(x, y)?])
                 })
                 .collect();
-            let every = found.len().div_ceil(POINTS[0]).max(1);
+            let most = POINTS[0].min(image.width() * image.height() / SPREAD);
+            let every = found.len().div_ceil(most).max(1);
             let (mut points, mut greys) = (Vec::new(), Vec::new());
             for pixel in found.into_iter().step_by(every) {
                 if let Some([grey, ..]) = sample(image, side as f32, pixel[0], pixel[1]) {
@@ -122,17 +129,18 @@ impl Greys {
     }
 }
 
-/// The pixels of an image that have texture.
+/// Pixels of an image that have texture, of those that are examined.
 fn textured(image: &Image) -> impl Iterator<Item = [usize; 2]> {
+    let (width, height) = (image.width(), image.height());
     let slope = |a: u8, b: u8| (i32::from(a) - i32::from(b)).abs();
-    (1..image.height() - 1).flat_map(move |y| {
-        let rows = [y - 1, y, y + 1].map(|y| image.row(y));
-        let has_texture = move |x: &usize| {
-            let across = slope(rows[1][x + 1], rows[1][x - 1]);
-            across + slope(rows[2][*x], rows[0][*x]) >= SLOPE_MIN
-        };
-        (1..image.width() - 1).filter(has_texture).map(move |x| [x, y])
-    })
+    let has_texture = move |&[x, y]: &[usize; 2]| {
+        let [above, row, below] = [y - 1, y, y + 1].map(|y| image.row(y));
+        slope(row[x + 1], row[x - 1]) + slope(below[x], above[x]) >= SLOPE_MIN
+    };
+    let every = (width * height).div_ceil(EXAMINED * POINTS[0]);
+    let pixels = (0..width * height).step_by(every).map(move |i| [i % width, i / width]);
+    let is_inside = move |&[x, y]: &[usize; 2]| x > 0 && y > 0 && x + 1 < width && y + 1 < height;
+    pixels.filter(is_inside).filter(has_texture)
 }
 
 /// The grey level of an image of a level at a full pixel and its slopes per pixel of the level; `None` at the border.

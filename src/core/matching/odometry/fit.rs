@@ -21,6 +21,9 @@ const STEPS: usize = 10;
 /// Differences in pixels beyond this one count alike when motions are compared.
 const TRY_LIMIT: f32 = 2.0;
 
+/// A motion is given up as soon as so many points more are too many differences.
+const TRY_POINTS: usize = 32;
+
 /// Variance in pixels that every measurement has at least: interpolation is not exact.
 const FLOOR: f32 = 0.05 * 0.05;
 
@@ -117,14 +120,19 @@ fn length([x, y, z]: [f32; 3]) -> f32 {
 /// Finds the motion of the points: the one that `expected` leads to, the motion if the rig moves on as before, and the
 /// one with which most points agree. `near` is the motion near which the points were looked for. `None` if the points
 /// leave a direction open.
-pub fn rigid(sights: &[Sight], camera: &Camera, expected: &Pose, near: &Pose) -> [Option<Fit>; 2] {
+pub fn rigid(
+    sights: &[Sight],
+    camera: &Camera,
+    expected: Option<&Pose>,
+    near: &Pose,
+) -> [Option<Fit>; 2] {
     let warp = Warp::of_motion(near);
     let points: Vec<Whitened> =
         sights.iter().filter_map(|sight| Whitened::of(sight, camera, &warp)).collect();
     if points.len() < POINTS_MIN {
         return [None, None];
     }
-    let even = refine(&points, camera, *expected);
+    let even = expected.and_then(|expected| refine(&points, camera, *expected));
     let most = tried(&points, camera, near).and_then(|start| refine(&points, camera, start));
     [even, most]
 }
@@ -149,9 +157,14 @@ fn tried(points: &[Whitened], camera: &Camera, near: &Pose) -> Option<Pose> {
             // Not a number behind the camera.
             if length < TRY_LIMIT { length * length } else { TRY_LIMIT * TRY_LIMIT }
         };
-        let cost: f32 = points.iter().map(cost).sum();
-        if best.is_none_or(|best| cost < best.1) {
-            best = Some((motion, cost));
+        let least = best.map_or(f32::INFINITY, |best| best.1);
+        let mut sum = 0.0;
+        let is_better = points.chunks(TRY_POINTS).all(|points| {
+            sum = points.iter().fold(sum, |sum, point| sum + cost(point));
+            sum < least
+        });
+        if is_better {
+            best = Some((motion, sum));
         }
     }
     best.map(|best| best.0)

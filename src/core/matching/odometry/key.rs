@@ -116,15 +116,15 @@ pub struct KeyFrame {
 }
 
 impl KeyFrame {
-    /// Chooses the points of a pair; `None` if it has too few.
-    pub fn of(view: &View) -> Option<Self> {
+    /// Chooses the points of a pair; `None` if it has too few, or fewer than `least`.
+    pub fn of(view: &View, least: usize) -> Option<Self> {
         let [best, others] = corners(view);
         let point = |[x, y]: [usize; 2]| KeyPoint::of(view, x, y);
         let mut points: Vec<KeyPoint> = best.into_iter().filter_map(point).collect();
         if points.len() < POINTS_ENOUGH {
             points.extend(others.into_iter().filter_map(point));
         }
-        if points.len() < POINTS_MIN {
+        if points.len() < POINTS_MIN.max(least) {
             return None;
         }
         let owned = |level: &Grey| Plane::new(level.width(), level.pixels().to_vec());
@@ -148,16 +148,16 @@ impl KeyFrame {
         self.greys.align(&view.halves, &view.camera, starts)
     }
 
-    /// Looks for the points near the places to which a motion brings them. Returns those found, and how many are in
-    /// view.
-    pub fn find(&self, view: &View, motion: &Pose) -> (Vec<Sight>, usize) {
+    /// Looks for one of `every` points near the places to which a motion brings them. Returns those found, and how many
+    /// of them are in view.
+    pub fn find(&self, view: &View, motion: &Pose, every: usize) -> (Vec<Sight>, usize) {
         let warp = Warp::of_motion(motion);
         let levels = self.levels.iter().zip(view.levels());
         let levels: Vec<[Grey; 2]> =
             levels.map(|(old, new)| [Plane::new(old.width(), old.pixels()), new]).collect();
         let mut in_view = 0;
-        let mut sights = Vec::with_capacity(self.points.len());
-        for (number, point) in self.points.iter().enumerate() {
+        let mut sights = Vec::with_capacity(self.points.len().div_ceil(every));
+        for (number, point) in self.points.iter().enumerate().step_by(every) {
             let at = view.camera.pixel(warp.of(point.ray));
             if contains(self.size, at) {
                 in_view += 1;
@@ -362,31 +362,69 @@ fn smaller_eigenvalues(image: &Image, mut row: impl FnMut(usize, &[f32])) {
     if width < 2 * TALL || height < 2 * TALL {
         return;
     }
-    // The products of the newest rows, and their sums.
-    let mut rows = vec![[0.0f32; 3]; TALL * width];
-    let mut sums = vec![[0.0f32; 3]; width];
+    // Products of the slopes across, mixed and down: those of the newest rows, and their sums. All are whole numbers, so
+    // nothing is rounded.
+    let planes = || [(); 3].map(|()| vec![0.0f32; width]);
+    let mut rows: [[Vec<f32>; 3]; TALL] = std::array::from_fn(|_| planes());
+    let mut sums = planes();
+    let mut slopes = planes();
     let mut values = vec![0.0f32; width];
     for y in 1..height - 1 {
-        let newest = &mut rows[y % TALL * width..][..width];
         let [above, middle, below] = [y - 1, y, y + 1].map(|y| image.row(y));
-        for x in 1..width - 1 {
-            let across = f32::from(middle[x + 1]) - f32::from(middle[x - 1]);
-            let down = f32::from(below[x]) - f32::from(above[x]);
-            let products = [across * across, across * down, down * down];
-            // All are whole numbers, so nothing is rounded.
-            for i in 0..3 {
-                sums[x][i] += products[i] - newest[x][i];
-            }
-            newest[x] = products;
+        let [across, down, product] = &mut slopes;
+        subtract(&mut across[1..], &middle[2..], &middle[..width - 2]);
+        subtract(&mut down[1..width - 1], &below[1..], &above[1..]);
+        let newest = &mut rows[y % TALL];
+        let factors = [[&*across, &*across], [&*across, &*down], [&*down, &*down]];
+        for ((sums, newest), [one, other]) in sums.iter_mut().zip(newest).zip(factors) {
+            product.iter_mut().zip(one.iter().zip(other)).for_each(|(to, (a, b))| *to = a * b);
+            let both = sums.iter_mut().zip(newest.iter());
+            both.zip(product.iter()).for_each(|((sum, old), new)| *sum += new - old);
+            newest.copy_from_slice(product);
         }
         if y < TALL + 1 {
             continue;
         }
-        for (value, around) in values[WINDOW..].iter_mut().zip(sums.windows(TALL)) {
-            let sum = |i: usize| around.iter().map(|sum| sum[i]).sum::<f32>();
-            let (a, b, c) = (sum(0), sum(1), sum(2));
+        let [a, b, c] = sums.each_ref().map(|sums| sums.windows(TALL));
+        for (value, ((a, b), c)) in values[WINDOW..].iter_mut().zip(a.zip(b).zip(c)) {
+            let [a, b, c] = [a, b, c].map(|around| around.iter().sum::<f32>());
             *value = (a + c - ((a - c) * (a - c) + 4.0 * b * b).sqrt()) / 2.0;
         }
         row(y - WINDOW, &values);
+    }
+}
+
+/// Stores the differences of grey levels.
+fn subtract(to: &mut [f32], from: &[u8], less: &[u8]) {
+    let both = from.iter().zip(less);
+    to.iter_mut().zip(both).for_each(|(to, (&a, &b))| *to = f32::from(a) - f32::from(b));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eigenvalues_are_those_of_the_sums_around_each_pixel() {
+        let image = Image::from_fn(23, 19, |x, y| (x * x * 7 + y * y * 13 + x * y * 29) as u8);
+        let grey = |x: usize, y: usize| f32::from(image.row(y)[x]);
+        let expected = |x: usize, y: usize| {
+            let (mut a, mut b, mut c) = (0.0, 0.0, 0.0);
+            for (x, y) in (y - 2..=y + 2).flat_map(|y| (x - 2..=x + 2).map(move |x| (x, y))) {
+                let inside = x > 0 && x < 22;
+                let across = if inside { grey(x + 1, y) - grey(x - 1, y) } else { 0.0 };
+                let down = if inside { grey(x, y + 1) - grey(x, y - 1) } else { 0.0 };
+                (a, b, c) = (a + across * across, b + across * down, c + down * down);
+            }
+            (a + c - ((a - c) * (a - c) + 4.0 * b * b).sqrt()) / 2.0
+        };
+        let mut rows = Vec::new();
+        smaller_eigenvalues(&image, |y, values| {
+            rows.push(y);
+            let all: Vec<f32> = (2..21).map(|x| expected(x, y)).collect();
+            assert_eq!(values[2..21], all, "row {y}");
+            assert!(values[..2].iter().chain(&values[21..]).all(|&value| value == 0.0));
+        });
+        assert_eq!(rows, (4..16).collect::<Vec<_>>());
     }
 }

@@ -158,10 +158,13 @@ impl Odometer {
 
     /// Follows the pairs since the rig is lost, or begins with this one. Returns false if it has too few points.
     fn follow_fresh(&mut self, view: &View, time: Duration, is_cut: bool) -> bool {
-        if let Some(fresh) = self.fresh.as_mut().filter(|fresh| fresh.track.fits(view))
-            && fresh.track.follow(view, time, is_cut).is_ok()
-        {
-            fresh.pairs += 1;
+        let fresh = self.fresh.take().filter(|fresh| !is_cut && fresh.track.fits(view));
+        if let Some(mut fresh) = fresh {
+            // Else the next pair begins, because a search and a new key frame take too long for one pair.
+            if fresh.track.follow(view, time, false).is_ok() {
+                fresh.pairs += 1;
+                self.fresh = Some(fresh);
+            }
             return true;
         }
         let track = Track::begin(view, time);

@@ -187,14 +187,23 @@ fn read<const N: usize>(image: &Grey, at: [f32; 2], out: &mut [f32]) -> Option<(
     let (fx, fy) = (at[0] - left as f32, at[1] - top as f32);
     let weights = [(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy];
     let pixels = &image.pixels()[(top - centre) * width + left - centre..];
+    // Each row is converted once.
+    let row = |y: usize| {
+        let mut row = [0.0; WIDE + 1];
+        let from = &pixels[y * width..][..N + 1];
+        row.iter_mut().zip(from).for_each(|(to, &from)| *to = f32::from(from));
+        row
+    };
+    let mut above = row(0);
     for (y, out) in out.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-        let (above, below) = (&pixels[y * width..][..N + 1], &pixels[(y + 1) * width..][..N + 1]);
+        let below = row(y + 1);
         for x in 0..N {
-            out[x] = weights[0] * f32::from(above[x])
-                + weights[1] * f32::from(above[x + 1])
-                + weights[2] * f32::from(below[x])
-                + weights[3] * f32::from(below[x + 1]);
+            out[x] = weights[0] * above[x]
+                + weights[1] * above[x + 1]
+                + weights[2] * below[x]
+                + weights[3] * below[x + 1];
         }
+        above = below;
     }
     Some(())
 }
@@ -215,20 +224,26 @@ fn read_shaped(image: &Grey, at: [f32; 2], shape: Affine, out: &mut [f32]) -> Op
     }
     let fixed = |value: f32| (value * UNIT) as i32;
     let pixels = image.pixels();
-    for (row, out) in out.chunks_exact_mut(WIDE).enumerate() {
+    let mut corners = [[0.0f32; WIDE]; 4];
+    let mut shares = [[0.0f32; WIDE]; 2];
+    for (row, out) in out.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
         let y = row as f32 - reach;
         let mut place = [at[0] - a * reach + b * y, at[1] - c * reach + d * y].map(fixed);
         let step = [a, c].map(fixed);
-        for out in out {
+        for i in 0..WIDE {
             let [x, y] = place.map(|place| (place >> 16) as usize);
-            let [fx, fy] = place.map(|place| (place & 0xffff) as f32 / UNIT);
             let first = y * width + x;
             let [p, q] = *pixels.get(first..)?.first_chunk::<2>()?;
             let [r, s] = *pixels.get(first + width..)?.first_chunk::<2>()?;
-            let [p, q, r, s] = [p, q, r, s].map(f32::from);
-            let above = p + fx * (q - p);
-            *out = above + fy * (r + fx * (s - r) - above);
+            [p, q, r, s].iter().zip(&mut corners).for_each(|(&from, to)| to[i] = f32::from(from));
+            (0..2).for_each(|axis| shares[axis][i] = (place[axis] & 0xffff) as f32 / UNIT);
             place = [place[0] + step[0], place[1] + step[1]];
+        }
+        // In a loop of its own, which the compiler vectorizes.
+        let ([p, q, r, s], [fx, fy]) = (&corners, &shares);
+        for i in 0..WIDE {
+            let above = p[i] + fx[i] * (q[i] - p[i]);
+            out[i] = above + fy[i] * (r[i] + fx[i] * (s[i] - r[i]) - above);
         }
     }
     Some(())

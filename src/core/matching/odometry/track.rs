@@ -40,6 +40,11 @@ const SEEN_SHARE: f32 = 0.15;
 /// Both after a cut, or while lost: what is found by chance is not the same scene.
 const SURE_SHARES: [f32; 2] = [0.5, 0.25];
 
+/// One of so many points is looked for near a motion that may be wrong. It is given up if less than this part of the
+/// share that has to agree does.
+const PROBE: usize = 4;
+const HOPE: f32 = 0.25;
+
 /// A key frame of which a smaller share agrees is replaced before it is lost.
 const LEFT: f32 = 0.2;
 
@@ -80,10 +85,15 @@ pub struct Track {
 /// A motion with the number of points in view.
 type Shown = (Fit, usize);
 
+/// Shares of the points found, and of those in view, that have to agree.
+fn shares(is_cut: bool) -> [f32; 2] {
+    if is_cut { SURE_SHARES } else { [AGREE_SHARE, SEEN_SHARE] }
+}
+
 impl Track {
     /// Begins a track at its origin; `None` if the pair has too few points.
     pub fn begin(view: &View, time: Duration) -> Option<Self> {
-        let key = KeyFrame::of(view)?;
+        let key = KeyFrame::of(view, 0)?;
         let points = [key.len(); 2];
         Some(Self {
             key,
@@ -134,7 +144,7 @@ impl Track {
         let elapsed = time.checked_sub(self.time).unwrap_or_default();
         let starts = self.starts(view, elapsed, is_cut);
         self.points = [0, self.key.len()];
-        let (fit, in_view) = self.best(view, &starts)?;
+        let (fit, in_view) = self.best(view, &starts, is_cut)?;
         self.points = [fit.agree(), in_view];
         self.check(&fit, view, is_cut)?;
         let before = std::mem::replace(&mut self.motion, fit.motion);
@@ -155,7 +165,7 @@ impl Track {
 
     /// Makes the newest pair the key frame, if it has enough points.
     fn renew(&mut self, view: &View, least: usize) {
-        if let Some(key) = KeyFrame::of(view).filter(|key| key.len() >= least) {
+        if let Some(key) = KeyFrame::of(view, least) {
             (self.key, self.place, self.motion) = (key, self.now, Pose::IDENTITY);
             self.agreed = None;
         }
@@ -184,27 +194,37 @@ impl Track {
     }
 
     /// Finds the motion. The first of the starts is expected.
-    fn best(&self, view: &View, starts: &[Pose]) -> Result<Shown, Lost> {
+    fn best(&self, view: &View, starts: &[Pose], is_cut: bool) -> Result<Shown, Lost> {
         let expected = &starts[0];
-        let [even, mut most] = self.look(view, expected, expected);
+        let least = shares(is_cut)[1] * HOPE;
+        let has_hope = |shown: &Shown| shown.0.agree() as f32 >= least * shown.1 as f32;
+        let probe = |near: &Pose| {
+            let [_, most] = self.look(view, None, near, PROBE);
+            most.filter(has_hope).map(|most| most.0)
+        };
+        let is_unsure = is_cut || self.step.is_none();
+        let mut found = [None, None];
+        if !is_unsure || probe(expected).is_some() {
+            found = self.look(view, Some(expected), expected, 1);
+        }
+        let [even, most] = found;
         if let Some((fit, in_view)) = &even
             && fit.agree() as f32 >= CLEAR_SHARE * *in_view as f32
         {
             return even.ok_or(Lost::Unseen);
         }
-        let more = |most: Option<Shown>, near: &Pose| {
-            let [_, other] = self.look(view, expected, near);
-            let agree = most.as_ref().map_or(0, |most| most.0.agree());
-            other.filter(|other| other.0.agree() > agree).or(most)
-        };
-        if let Some(guess) = self.key.align(view, starts) {
-            most = more(most, &guess);
-        }
+        let agree = |most: &Option<Shown>| most.as_ref().map_or(0, |most| most.0.agree());
+        let guess = self.key.align(view, starts).and_then(|guess| probe(&guess));
+        let guess = guess.filter(|guess| PROBE * guess.agree() > agree(&most));
         // Near a better motion, more points are found.
-        if let Some(near) = most.as_ref().map(|most| most.0.motion) {
-            most = more(most, &near);
-        }
-        match (even, most) {
+        let is_other = |most: &Shown| even.as_ref().is_none_or(|even| !most.0.covers(&even.0));
+        let most_hope = most.clone().filter(|most| has_hope(most) && is_other(most));
+        let better = guess.or_else(|| most_hope.map(|most| most.0));
+        let other = better.and_then(|better| {
+            let [_, other] = self.look(view, None, &better.motion, 1);
+            other.filter(|other| other.0.agree() > agree(&most))
+        });
+        match (even, other.or(most)) {
             (Some(even), Some(most)) => self.decide(even, most),
             (even, most) => even.or(most).ok_or(Lost::Unseen),
         }
@@ -227,16 +247,22 @@ impl Track {
         }
     }
 
-    /// Looks for the points near a motion. Returns the motion to which the expected one leads, and that with which most
-    /// points agree.
-    fn look(&self, view: &View, expected: &Pose, near: &Pose) -> [Option<Shown>; 2] {
-        let (sights, in_view) = self.key.find(view, near);
+    /// Looks for one of `every` points near a motion. Returns the motion to which the expected one leads, and that with
+    /// which most points agree.
+    fn look(
+        &self,
+        view: &View,
+        expected: Option<&Pose>,
+        near: &Pose,
+        every: usize,
+    ) -> [Option<Shown>; 2] {
+        let (sights, in_view) = self.key.find(view, near, every);
         fit::rigid(&sights, &view.camera, expected, near).map(|fit| Some((fit?, in_view)))
     }
 
     /// Checks whether a motion is certain.
     fn check(&self, fit: &Fit, view: &View, is_cut: bool) -> Result<(), Lost> {
-        let shares = if is_cut { SURE_SHARES } else { [AGREE_SHARE, SEEN_SHARE] };
+        let shares = shares(is_cut);
         let [agree, in_view] = self.points.map(|count| count as f32);
         if fit.found < AGREE_MIN || agree < shares[1] * in_view {
             return Err(Lost::Unseen);
