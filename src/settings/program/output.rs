@@ -205,7 +205,7 @@ pub(in crate::settings) const ROWS: &[Row] = &[
         ]),
     Row::path("stats")
         .flag(OUTPUT, "--stats", "FILE|-")
-        .help("Write statistics at the end, one JSON object; `-` is standard output."),
+        .help("Write statistics at the end, as JSON; `-` is standard output."),
     Row::new("depth", Switch(false), Kind::Switch)
         .flag(QUANTITY, "--depth", "")
         .help("Write depth instead of disparity, as 16-bit multiples of `depth_unit`.")
