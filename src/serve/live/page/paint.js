@@ -21,7 +21,6 @@ export function showLegend() {
   const labels = isCheck ? state.hello.verdicts.slice(1).map(([name]) => name) : [0, 0.25, 0.5, 0.75, 1].map((part) => {
     const d = state.span[0] + part * (state.span[1] - state.span[0]);
     if (isSure) return String(100 * part);
-    // As in the window, there is no scale beyond a kilometre.
     return calibrated ? metres(depthOf(d) < 999.5 ? depthOf(d) : Infinity) : d.toFixed(state.span[1] - state.span[0] < 8 ? 1 : 0);
   });
   if (!isCheck) labels[4] += isSure ? " %" : calibrated ? " m" : " px";
