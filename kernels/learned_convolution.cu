@@ -6,9 +6,9 @@
 // gets the sums of four channels in a row, a word.
 //
 // inputs has three numbers of each input: its place in units of UNIT_WORDS, its words of a cell, and how often it is
-// doubled. weights have the words of each lane, as it
-// loads them (plan/learned.rs). width and height are the inputs' cells, columns and rows those of
-// the output. add is added to the result if it has words. Grid: [cells / 16 / TILES / WARPS][channels / 16 / BLOCKS][view].
+// doubled. weights have the words of each lane, as it loads them (plan/learned.rs). width and height are the inputs'
+// cells, columns and rows those of the output. add is added to the result if it has words.
+// Grid: [cells / 16 / TILES / WARPS][channels / 16 / BLOCKS][view].
 #include "instructions.cuh"
 
 // Cells of a value that may be doubled. Only all its words may be more than 32 bits count.

@@ -1,4 +1,4 @@
-// What the first convolution reads, a word a pixel of each view (`image_planes` of matching/learned.rs).
+// Inputs of the first convolution, a word a pixel of each view (`image_planes` of matching/learned.rs).
 
 struct Sizes {
     image: vec2<u32>,

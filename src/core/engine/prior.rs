@@ -60,7 +60,7 @@ pub fn with_network(
     match (prior_map_size(&params, pairs), params.prior) {
         (Some(size), _) => Ok((params, size)),
         (None, None) => Err(Refusal::Parameter(
-            "a network as prior needs `prior` 1 to 3, which this cost or `paths` turns off".into(),
+            "a network as prior needs `prior` 1 to 3, which the preset, this cost or `paths` turns off".into(),
         )),
         (None, Some(_)) => Err(Refusal::Size(format!(
             "pictures of {}x{} pixels are too small for a prior; leave the network out",
