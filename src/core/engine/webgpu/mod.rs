@@ -191,10 +191,11 @@ impl WebGpuEngine {
         let clock =
             gpu.features.contains(Features::TIMESTAMP_QUERY).then(|| Clock::new(&gpu, &plan));
         let of_clock = clock.as_ref().map_or(0, |clock| clock.resolved.size());
+        let of_prior = plan.predicted.as_ref().map_or(0, Buffer::size);
         let outputs = [(); IN_FLIGHT].map(|()| {
             gpu.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("output"),
-                size: plan.output.size().next_multiple_of(8) + of_clock,
+                size: (plan.output.size() + of_prior).next_multiple_of(8) + of_clock,
                 usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
                 mapped_at_creation: false,
             })
@@ -286,11 +287,14 @@ impl WebGpuEngine {
                 pass.dispatch_workgroups(x, y, z);
             }
         }
-        let map_bytes = self.plan.output.size();
-        encoder.copy_buffer_to_buffer(&self.plan.output, 0, &output, 0, map_bytes);
+        let mut end = 0;
+        for part in [Some(&self.plan.output), self.plan.predicted.as_ref()].into_iter().flatten() {
+            encoder.copy_buffer_to_buffer(part, 0, &output, end, part.size());
+            end += part.size();
+        }
         if let Some(clock) = clock {
             encoder.resolve_query_set(&clock.queries, 0..2 * passes, &clock.resolved, 0);
-            let (to, bytes) = (map_bytes.next_multiple_of(8), u64::from(16 * passes));
+            let (to, bytes) = (end.next_multiple_of(8), u64::from(16 * passes));
             encoder.copy_buffer_to_buffer(&clock.resolved, 0, &output, to, bytes);
         }
         let submission = self.gpu.queue.submit([encoder.finish()]);
@@ -362,8 +366,16 @@ impl WebGpuEngine {
                 sure.copy_from_slice(&bytes[words..][..pixels]);
                 confidence = Some(Image::new(width, height, sure));
             }
+            let mut end = self.plan.output.size() as usize;
+            if let Some(predicted) = &self.plan.predicted {
+                let (half, range) = (width.div_ceil(2), half_range(self.params.range));
+                let words = bytes[end..].chunks_exact(4).take(half * height.div_ceil(2));
+                let values = words.map(|word| i16::from_le_bytes([word[0], word[1]])).collect();
+                taken.pair.prior = Some(Box::new(DisparityMap::of_values(half, range, values)));
+                end += predicted.size() as usize;
+            }
             if let Some(clock) = &self.clock {
-                let from = self.plan.output.size().next_multiple_of(8) as usize;
+                let from = end.next_multiple_of(8);
                 let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes[from..]);
                 let passes = if self.profile { clock.stages.len() } else { 1 };
                 let ticks = &ticks[..2 * passes];

@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub masks: Buffer,
     /// The prior map, a value in a word, if pairs may come with one.
     pub prior: Option<Buffer>,
+    /// The prior map of the network, likewise, if holes are filled with its help on the host.
+    pub predicted: Option<Buffer>,
     /// Buffers that must be 0 before each pair.
     pub cleared: Vec<Buffer>,
     /// The map, two values in a word, then the confidence, four in a word.
@@ -147,8 +149,10 @@ impl<'a> Builder<'a> {
         let pack = builder.pipeline(&levels[0], &[shader!("pack")], "main");
         builder.step("output", &pack, &[&map, &confidence, &output], linear(pixels.div_ceil(4)));
         let Self { steps, cleared, thresholds, masks, .. } = builder;
-        let prior = prior.filter(|_| network.is_none());
-        Plan { steps, images, of_network, thresholds, masks, prior, cleared, output }
+        let (predicted, prior) = if network.is_some() { (prior, None) } else { (None, prior) };
+        let asks_network = levels[0].params.fill.is_some_and(|fill| fill.rule.asks_network());
+        let predicted = predicted.filter(|_| asks_network);
+        Plan { steps, images, of_network, thresholds, masks, prior, predicted, cleared, output }
     }
 
     /// The stages of one level. `given`: the prior map that replaces its map where it is known.
