@@ -73,12 +73,12 @@ pub const NETWORK: &[&str] = &[
     "48",
     "--prior",
     "1",
-    "--prior-from",
-    "network",
     "--prior-strength",
     "32",
     "--cost-window",
     "3",
+    "--prior-from",
+    "network:coarse",
 ];
 
 // Tiles that are supported by both.
@@ -105,7 +105,7 @@ pub const NETWORK_FILL: &[&str] = &[
     "--prior",
     "1",
     "--prior-from",
-    "network",
+    "network:coarse",
     "--uniqueness",
     "30",
     "--fill",

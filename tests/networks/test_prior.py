@@ -53,7 +53,7 @@ def test_networks_of_a_fixed_size_tell_their_seams(wall):
 def test_the_network_of_the_program_needs_no_file(wall):
     plain, _, _ = match(wall)
     guided, told, _ = match(wall, "--prior", "network", "--verify", "--threads", "1", "--nice", "5")
-    assert "prior of the network" in json.loads(told)["engine"]
+    assert "prior of the network, cells of 4x4 px" in json.loads(told)["engine"]
     assert np.isfinite(guided).mean() > 0.9 and not np.array_equal(guided, plain, equal_nan=True)
     for arguments in ["--set", "engine.simd=portable"], ["--set", "matching.prior=network"]:
         again, _, _ = match(wall, "--prior", "network", *arguments)

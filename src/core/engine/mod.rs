@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 
 use crate::matching::Params;
+use crate::matching::learned::Cells;
 use crate::matching::tiles::{NoTiles, Tiles};
 use cpu::CpuOptions;
 pub use cpu::take_turns;
@@ -91,7 +92,7 @@ pub enum PriorFrom {
     #[default]
     HalfSize,
     /// The network of the program ([`crate::matching::learned`]), and that map where it is not sure.
-    Learned,
+    Learned(Cells),
     /// The network in this ONNX file, and that map where it knows nothing.
     Network(Arc<Path>),
 }
@@ -102,9 +103,13 @@ impl FromStr for PriorFrom {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.strip_prefix("onnx:") {
             Some(file) if !file.is_empty() => Ok(Self::Network(Path::new(file).into())),
-            _ if text == "half-size" => Ok(Self::HalfSize),
-            _ if text == "network" => Ok(Self::Learned),
-            _ => Err("`half-size`, `network` or `onnx:FILE`"),
+            _ => match text {
+                "half-size" => Ok(Self::HalfSize),
+                "network" => Ok(Self::Learned(Cells::Auto)),
+                "network:fine" => Ok(Self::Learned(Cells::Fine)),
+                "network:coarse" => Ok(Self::Learned(Cells::Coarse)),
+                _ => Err("`half-size`, `network`, `network:fine`, `network:coarse` or `onnx:FILE`"),
+            },
         }
     }
 }
@@ -184,8 +189,13 @@ pub struct Options {
 impl Options {
     /// Returns the network of the program for pairs of a size, if it predicts prior maps.
     pub fn own_network(&self, params: &Params, pairs: (usize, usize)) -> Option<HalvedNetwork> {
-        let own = || HalvedNetwork::own(pairs, params.range.max(), self.prior_size.halvings());
-        (self.prior_from == PriorFrom::Learned).then(own)
+        match self.prior_from {
+            PriorFrom::Learned(cells) => {
+                let halvings = self.prior_size.halvings();
+                Some(HalvedNetwork::own(cells, pairs, params.range.max(), halvings))
+            }
+            PriorFrom::HalfSize | PriorFrom::Network(_) => None,
+        }
     }
 }
 
@@ -288,7 +298,7 @@ fn choose(
         };
         return match options.prior_from {
             // Each of the two engines runs the network of the program.
-            PriorFrom::Learned => faster(guided(params, pairs, options, on_cpu)?, params, pairs),
+            PriorFrom::Learned(_) => faster(guided(params, pairs, options, on_cpu)?, params, pairs),
             _ => guided(params, pairs, options, |params, pairs| {
                 faster(on_cpu(params, pairs)?, params, pairs)
             }),

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::engine::create;
     use crate::frame::{INVALID, Image};
-    use crate::matching::learned::{Network, prior_map};
+    use crate::matching::learned::{Cells, Network, prior_map};
     use crate::matching::{Fill, FillRule, match_next};
 
     /// A textured plane with a bare patch, and steps in its disparity.
@@ -219,7 +219,8 @@ mod tests {
         // The network sees the images, or their halves if the range is wider than its own.
         for (count, halvings) in [(48, 0), (192, 0), (195, 1)] {
             let params = Params::default().with_disparities(count);
-            let options = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+            let options =
+                Options { prior_from: PriorFrom::Learned(Cells::Auto), ..Options::default() };
             let pairs = PairSpec::rectified(200, 120);
             let mut engine = create(&Choice::Cpu, &params, &pairs, &options).unwrap();
             assert!(engine.description().contains("prior of the network"));
@@ -230,7 +231,7 @@ mod tests {
             let StereoPair { left, right, .. } = pair();
             let [left, right] =
                 if halvings == 0 { [left, right] } else { [&left, &right].map(half) };
-            let own = Network::own((left.width(), left.height()));
+            let own = Network::own(Cells::Fine, (left.width(), left.height()));
             let mut predicted = own.run(&left, &right);
             predicted.step <<= halvings;
             let expected = prior_map(&predicted, (100, 60));
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_hole_filled_by_the_network_has_no_confidence() {
-        let network = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+        let network = Options { prior_from: PriorFrom::Learned(Cells::Auto), ..Options::default() };
         let matched = |rule: Option<FillRule>, options: &Options| {
             let fill = rule.map(|rule| Fill { rule, reach: 3 });
             let params = Params { fill, confidence: Some(200), ..Params::default() };

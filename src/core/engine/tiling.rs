@@ -147,7 +147,7 @@ pub fn on_wgpu(params: &Params, pairs: &PairSpec, options: &Options) -> Made {
             let layout = TileLayout::new(tiles, pairs.size, params.range)?;
             Ok(Box::new(TiledEngine::new(layout, params, pairs, options.cpu, 2, make)?))
         }),
-        (_, PriorFrom::Learned) => whole(params, pairs),
+        (_, PriorFrom::Learned(_)) => whole(params, pairs),
         _ => guided(params, pairs, options, whole),
     }
 }

@@ -17,8 +17,8 @@ use crate::frame::Image;
 
 /// Values of the images that the first convolution reads, per pixel.
 pub const PLANES: usize = 4;
-/// Largest number of pixels for the finer of the program's networks.
-pub const FINE_MAX: usize = 400_000;
+/// Largest number of pixels of images that [`Cells::Auto`] gives to the fine network.
+pub const FINE_MAX: usize = 500_000;
 /// Largest activation; the least is 0, for features to be compared -127.
 pub const ACTIVATION_MAX: i16 = 127;
 
@@ -49,6 +49,18 @@ pub struct Network {
     pub features: usize,
     /// Number of the value with the logits of the candidates and of the confidence.
     pub head: usize,
+}
+
+/// Cells of the program's own network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cells {
+    /// Fine for images of up to [`FINE_MAX`] pixels, else coarse.
+    #[default]
+    Auto,
+    /// 4 x 4 px, and 48 candidates: four times the work of the coarse ones.
+    Fine,
+    /// 8 x 8 px, and 24 candidates.
+    Coarse,
 }
 
 /// Shape of a value.
@@ -146,15 +158,18 @@ struct Plane {
 }
 
 impl Network {
-    /// Returns the network of the program for images of this size: cells of 4 x 4 px and 48 candidates or, because
-    /// that is four times the work, of 8 x 8 px and 24 candidates for images of more than [`FINE_MAX`] pixels.
+    /// Returns the network of the program with these cells, for images of this size.
     ///
     /// # Panics
     /// Never; a test reads both.
-    pub fn own((width, height): (usize, usize)) -> Self {
-        let is_fine = width.saturating_mul(height) <= FINE_MAX;
-        let bytes: &[u8] =
-            if is_fine { include_bytes!("quarter.prior") } else { include_bytes!("eighth.prior") };
+    pub fn own(cells: Cells, (width, height): (usize, usize)) -> Self {
+        let bytes: &[u8] = match cells {
+            Cells::Auto if width.saturating_mul(height) > FINE_MAX => {
+                include_bytes!("eighth.prior")
+            }
+            Cells::Auto | Cells::Fine => include_bytes!("quarter.prior"),
+            Cells::Coarse => include_bytes!("eighth.prior"),
+        };
         Self::read(bytes).expect("the program's own network")
     }
 

@@ -63,12 +63,13 @@ pub(super) const ROWS: &[Row] = &[
     })
     .flag(ENGINE, "--prior-from", "WHAT")
     .help(
-        "What guides the matching where texture is below the noise: `half-size`, `network` or a network in a file, \
-         `onnx:FILE`.",
+        "What guides the matching where texture is below the noise: `half-size`, `network`, `network:fine`, \
+         `network:coarse` or a network in a file, `onnx:FILE`.",
     )
     .more(
         "`half-size`: the map of the half-size images; `network`: a small network, which is part of stereod, and that map \
-         where it is not sure. A network needs `matching.prior`. Short: --prior network.",
+         where it is not sure, with cells of 4x4 pixels (`fine`) up to 500,000 pixels, else of 8x8 (`coarse`), a quarter of \
+         the work. A network needs `matching.prior`. Short: --prior network.",
     ),
     Row::names("prior_size", "1", &["1", "1/2", "1/4"])
         .flag(ENGINE, "--prior-size", "SIZE")
@@ -189,7 +190,7 @@ impl Engine {
 
     /// Reports whether a network finds disparities, alone or as prior.
     pub fn has_network(&self) -> bool {
-        self.network().is_some() || self.prior_from == PriorFrom::Learned
+        self.network().is_some() || matches!(self.prior_from, PriorFrom::Learned(_))
     }
 
     /// Reports whether a network is checked by matching.
@@ -232,6 +233,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matching::learned::Cells;
     use crate::matching::tiles::Tiles;
     use crate::settings::test_support::{refused, settings};
     use crate::settings::{Layers, Library};
@@ -255,13 +257,16 @@ mod tests {
     fn a_network_may_be_named_as_the_prior_itself() {
         let from = |text: &str| settings(&[text]).engine.prior_from;
         assert_eq!(from("matching.prior=2"), PriorFrom::HalfSize);
-        assert_eq!(from("matching.prior=network"), PriorFrom::Learned);
+        assert_eq!(from("matching.prior=network"), PriorFrom::Learned(Cells::Auto));
+        assert_eq!(from("matching.prior=network:fine"), PriorFrom::Learned(Cells::Fine));
         let file = PriorFrom::Network(Path::new("net.onnx").into());
         assert_eq!(from("matching.prior=onnx:net.onnx"), file);
         let mut layers = Layers::<Library>::new();
         layers.file_text(Path::new("a.toml"), "[matching]\nprior = \"network\"\n");
-        assert_eq!(layers.finish().unwrap().settings.engine.prior_from, PriorFrom::Learned);
+        let from = layers.finish().unwrap().settings.engine.prior_from;
+        assert_eq!(from, PriorFrom::Learned(Cells::Auto));
         assert!(refused("matching", "prior", "onnx"));
+        assert!(refused("matching", "prior", "network:medium"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use stereod_core::engine::cuda::{Cache, CudaEngine, CudaOptions, Unusable, list}
 use stereod_core::engine::difference::compare_maps;
 use stereod_core::engine::{Engine, HalvedNetwork, PairSpec};
 use stereod_core::frame::Image;
-use stereod_core::matching::learned::Network;
+use stereod_core::matching::learned::{Cells, Network};
 use stereod_core::matching::{History, match_next};
 use stereod_core::{
     Cost, DisparityMap, DisparityRange, Median, P2Mode, Params, Paths, Prior, Window,
@@ -265,10 +265,10 @@ proptest! {
 
 #[test]
 fn the_networks_of_the_program_give_the_bytes_of_the_reference() {
-    for (images, halvings, size) in
-        [((640, 480), 0, (131, 75)), ((1280, 720), 0, (133, 70)), ((1280, 720), 1, (90, 121))]
+    for (cells, halvings, size) in
+        [(Cells::Fine, 0, (131, 75)), (Cells::Coarse, 0, (133, 70)), (Cells::Coarse, 1, (90, 121))]
     {
-        let network = HalvedNetwork { network: Network::own(images), halvings };
+        let network = HalvedNetwork { network: Network::own(cells, size), halvings };
         let outcome = compare_guided(&network, &weak(), size, &[POOR, NOISY]);
         outcome.unwrap_or_else(|difference| panic!("{difference}"));
     }

@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use occupancy::sweeps;
 use stereod_core::engine::HalvedNetwork;
 use stereod_core::engine::cuda::{Job, Nvrtc, Properties, Target, Unit, compile, specialisations};
+use stereod_core::matching::learned::Cells;
 use stereod_core::rectify::Rectifier;
 use stereod_core::rectify::RectifyMap;
 use stereod_core::{
@@ -179,7 +180,8 @@ fn every_specialisation_compiles() {
         Err(missing) => return eprintln!("skipped: {missing}"),
     };
     let mut work: Vec<(u32, Unit)> = Vec::new();
-    let networks = [(640, 480), (1280, 720)].map(|size| HalvedNetwork::own(size, 63, 0));
+    let networks =
+        [Cells::Fine, Cells::Coarse].map(|cells| HalvedNetwork::own(cells, (640, 480), 63, 0));
     let mut seen = HashSet::new();
     for (i, sm) in ARCHITECTURES.into_iter().enumerate() {
         let properties = Properties::typical(sm);

@@ -17,8 +17,8 @@ use common::guided::{guided, weak};
 use common::networks::{Dice, Shape, random_network, shapes};
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
-    compare_relay_of, looks, pair, params, pictures, smoothings, stream, usual, weak_looks,
-    wild_rectifier, windowed,
+    compare_relay_of, looks, pair, params, pictures, same_result, smoothings, stream, usual,
+    weak_looks, wild_rectifier, windowed,
 };
 use common::streams::{compare_stream, drifting, streams};
 use proptest::prelude::*;
@@ -26,8 +26,8 @@ use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
 use stereod_core::engine::{Choice, Engine, HalvedNetwork, Options, PairSpec, PriorFrom, create};
 use stereod_core::frame::{Image, StereoPair};
-use stereod_core::matching::learned::Network;
-use stereod_core::matching::{History, match_next};
+use stereod_core::matching::learned::{Cells, Network};
+use stereod_core::matching::{Fill, FillRule, History, match_next};
 use stereod_core::{
     CensusWindow, Cost, DisparityRange, Evidence, Eye, Guide, Median, P2Mode, Params, Paths, Prior,
     Smoothing, Spatial, Speckle, Subpixel, Temporal, TemporalMode, Window,
@@ -224,7 +224,13 @@ fn compare_guided(
     let made =
         WebGpuEngine::with_network(params, &spec, Some(network), options, CpuOptions::default());
     let Some(mut engine) = present(made) else { return Ok(()) };
-    compare_stream(&mut engine, params, pairs.map(|pair| guided(network, params, pair)))
+    let mut history = History::default();
+    for pair in pairs {
+        let expected = match_next(&guided(network, params, pair.copy()), params, &mut history);
+        engine.submit(pair).unwrap();
+        same_result(&expected, &engine.collect().unwrap().unwrap())?;
+    }
+    Ok(())
 }
 
 proptest! {
@@ -247,19 +253,36 @@ proptest! {
 
 #[test]
 fn the_networks_of_the_program_give_the_bytes_of_the_reference() {
-    for (images, halvings, size) in
-        [((640, 480), 0, (131, 75)), ((1280, 720), 0, (133, 70)), ((1280, 720), 1, (90, 121))]
+    for (cells, halvings, size) in
+        [(Cells::Fine, 0, (67, 50)), (Cells::Coarse, 0, (133, 70)), (Cells::Coarse, 1, (90, 121))]
     {
-        let network = HalvedNetwork { network: Network::own(images), halvings };
+        let network = HalvedNetwork { network: Network::own(cells, size), halvings };
         compare_guided(&network, &weak(), WHOLE, stream(size, &[POOR, NOISY])).unwrap();
     }
+}
+
+/// The host fills holes with the help of what the network predicts on the device.
+#[test]
+fn holes_are_filled_as_the_network_says() {
+    let network = HalvedNetwork { network: Network::own(Cells::Coarse, (0, 0)), halvings: 0 };
+    let filled = |rule| weak().with_uniqueness(40).with_fill(Some(Fill { rule, reach: 64 }));
+    let size = (133, 70);
+    let views = || stream(size, &[NOISY, POOR]);
+    for rule in [FillRule::Network, FillRule::NetworkOrRays] {
+        compare_guided(&network, &filled(rule), WHOLE, views()).unwrap();
+    }
+    let map = |rule| {
+        let pair = guided(&network, &weak(), views().next().unwrap());
+        match_next(&pair, &filled(rule), &mut History::default()).map
+    };
+    assert_ne!(map(FillRule::NetworkOrRays).values(), map(FillRule::Rays).values());
 }
 
 /// The network sees the images before the temporal stage, as on the CPU.
 #[test]
 fn networks_see_the_images_as_they_come() {
     let temporal = Temporal { mode: TemporalMode::Denoise, history: 4, degree: 1 };
-    let network = HalvedNetwork { network: Network::own((1280, 720)), halvings: 1 };
+    let network = HalvedNetwork { network: Network::own(Cells::Coarse, (0, 0)), halvings: 1 };
     let params = weak().with_temporal(Some(temporal));
     // The same scene, with other noise.
     let views = |noise: u64| {
@@ -277,12 +300,12 @@ fn networks_see_the_images_as_they_come() {
 #[test]
 fn the_program_takes_the_network_to_the_device() {
     let params = weak().with_prior_map(false);
-    let options = Options { prior_from: PriorFrom::Learned, ..Options::default() };
+    let options = Options { prior_from: PriorFrom::Learned(Cells::Coarse), ..Options::default() };
     let spec = PairSpec::raw(Arc::new(wild_rectifier((140, 90), (120, 70), 3)));
     let Some(mut gpu) = present(create(&Choice::Wgpu, &params, &spec, &options)) else { return };
     let mut cpu = create(&Choice::Cpu, &params, &spec, &options).unwrap();
     for engine in [&gpu, &cpu] {
-        assert!(engine.description().ends_with("prior of the network"));
+        assert!(engine.description().ends_with("prior of the network, cells of 8x8 px"));
     }
     let rectifier = spec.rectifier.as_ref().unwrap();
     for look in [NOISY, POOR] {
@@ -368,8 +391,10 @@ fn the_cpu_goes_on_when_the_device_fails() {
     let evidence = Evidence { strict: false };
     let params = usual().with_smoothing(Some(smoothing)).with_evidence(Some(evidence));
     goes_on(&params, None);
-    let network = HalvedNetwork { network: Network::own((1280, 720)), halvings: 1 };
-    goes_on(&weak().with_smoothing(Some(smoothing)), Some(&network));
+    let network = HalvedNetwork { network: Network::own(Cells::Coarse, (0, 0)), halvings: 1 };
+    let fill = Fill { rule: FillRule::NetworkOrRays, reach: 64 };
+    let params = weak().with_smoothing(Some(smoothing)).with_uniqueness(40).with_fill(Some(fill));
+    goes_on(&params, Some(&network));
 }
 
 fn goes_on(params: &Params, network: Option<&HalvedNetwork>) {

@@ -5,7 +5,7 @@
 //! rounded up to 16; those added have any numbers, and weights of 0. Nothing is doubled in memory: who reads a doubled
 //! value reads each of its cells several times.
 
-use crate::matching::learned::{Correlation, Layer, Network, Operation, PLANES};
+use crate::matching::learned::{Cells, Correlation, Layer, Network, Operation, PLANES};
 
 /// Channels that are computed together: values have a multiple of them.
 pub const BLOCK: usize = 16;
@@ -22,10 +22,10 @@ pub struct HalvedNetwork {
 }
 
 impl HalvedNetwork {
-    /// Returns the network of the program for pairs of a size and disparities up to `most`; its images are halved at
-    /// least so often.
-    pub fn own(pairs: (usize, usize), most: i32, least: u32) -> Self {
-        let mut halved = Self { network: Network::own(pairs), halvings: 0 };
+    /// Returns the network of the program with these cells, for pairs of a size and disparities up to `most`; its
+    /// images are halved at least so often.
+    pub fn own(cells: Cells, pairs: (usize, usize), most: i32, least: u32) -> Self {
+        let mut halved = Self { network: Network::own(cells, pairs), halvings: 0 };
         loop {
             let Self { network, halvings } = &halved;
             // Those between the last candidate and the next one are few, and the network is unsure of them.
@@ -34,7 +34,7 @@ impl HalvedNetwork {
                 return halved;
             }
             halved.halvings += 1;
-            halved.network = Network::own(halved.image_size(pairs));
+            halved.network = Network::own(cells, halved.image_size(pairs));
         }
     }
 
@@ -50,10 +50,7 @@ impl HalvedNetwork {
 
     /// Describes it in a few words.
     pub fn description(&self) -> String {
-        match 1 << self.halvings {
-            1 => "the network".to_owned(),
-            part => format!("the network at 1/{part} of the size"),
-        }
+        format!("the network, cells of {0}x{0} px", self.step())
     }
 }
 

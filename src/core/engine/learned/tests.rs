@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::device::{Place, Schedule, Work};
 use super::*;
-use crate::matching::learned::prior_map;
 use crate::matching::learned::tests::golden_pairs;
 use crate::matching::learned::tests::networks::{Dice, random_network, shapes};
+use crate::matching::learned::{Cells, prior_map};
 
 #[test]
 fn the_own_networks_give_the_same_on_all_instructions() {
-    let networks = [(640, 480), (1280, 720)].map(Network::own);
+    let networks = [Cells::Fine, Cells::Coarse].map(|cells| Network::own(cells, (0, 0)));
     for ([left, right], network) in golden_pairs().into_iter().zip(networks) {
         let (size, expected) = ((left.width(), left.height()), network.run(&left, &right));
         let map = prior_map(&expected, (size.0.div_ceil(2), size.1.div_ceil(2)));
@@ -52,7 +52,7 @@ proptest! {
 #[test]
 fn values_stay_in_the_memory_of_a_device_until_they_are_read() {
     for images in [(640, 480), (1280, 720)] {
-        let network = Network::own(images);
+        let network = Network::own(Cells::Auto, images);
         let schedule = Schedule::new(&network, images);
         let room = |place: &Place| place.offset..place.offset + place.views * place.view_bytes();
         let mut stored: Vec<usize> = (0..network.values.len()).collect();
@@ -90,7 +90,8 @@ fn times() {
     let dice = &mut Dice(1);
     let (left, right) = (dice.image((1280, 720)), dice.image((1280, 720)));
     let read = |file| Network::read(&std::fs::read(file).unwrap()).unwrap();
-    let network = std::env::var_os("STEREOD_PRIOR").map_or_else(|| Network::own((1280, 720)), read);
+    let network =
+        std::env::var_os("STEREOD_PRIOR").map_or_else(|| Network::own(Cells::Coarse, (0, 0)), read);
     for threads in [1, 2] {
         for instructions in Instructions::available() {
             let mut fast = LearnedPrior::with_team(

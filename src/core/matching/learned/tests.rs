@@ -39,14 +39,14 @@ pub(crate) fn golden_pairs() -> [[Image; 2]; 2] {
 
 #[test]
 fn the_own_networks_give_the_numbers_of_the_reference() {
-    let fine = Network::own((640, 480));
+    let fine = Network::own(Cells::Auto, (1242, 375));
     assert_eq!((fine.step, fine.candidates, fine.threshold), (4, 48, 0));
     let [first, second] = golden_pairs().map(|[left, right]| fine.run(&left, &right));
     assert_eq!(first.disparity[16..24], [78, 78, 78, 77, 76, 77, 79, 80]);
     assert_eq!(second.confidence[16..24], [19, 19, 22, 20, 19, 17, 16, 14]);
     assert_eq!([&first, &second].map(checksum), [0xdd5d_19c9_0b99_4a0b, 0x1dba_8539_373e_3a91]);
 
-    let network = Network::own((1280, 720));
+    let network = Network::own(Cells::Auto, (1280, 720));
     assert_eq!((network.step, network.candidates, network.threshold), (8, 24, 0));
     let [first, second] = golden_pairs().map(|[left, right]| network.run(&left, &right));
     assert_eq!((first.width, first.height), (8, 8));

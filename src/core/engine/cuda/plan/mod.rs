@@ -110,6 +110,7 @@ mod tests {
     use super::super::units::specialisations;
     use super::*;
     use crate::engine::HalvedNetwork;
+    use crate::matching::learned::Cells;
     use crate::matching::{
         Evidence, Fill, FillRule, Median, Params, Paths, Prior, Smoothing, Spatial, Speckle,
     };
@@ -211,7 +212,7 @@ mod tests {
     fn a_network_runs_beside_the_coarser_level() {
         let params = crate::settings::Matching::default().params().unwrap().with_prior_map(true);
         for (size, halvings) in [((640, 480), 0), ((1281, 719), 2)] {
-            let network = HalvedNetwork::own(size, params.range.max(), halvings);
+            let network = HalvedNetwork::own(Cells::Auto, size, params.range.max(), halvings);
             let job = Job { params: &params, size, rectifier: None, network: Some(&network) };
             let plan = check(&job, &Properties::typical(90));
             assert_eq!(plan.prior, None, "nothing is uploaded");
