@@ -63,8 +63,8 @@ pub(super) const ROWS: &[Row] = &[
     })
     .flag(ENGINE, "--prior-from", "WHAT")
     .help(
-        "What guides the matching where texture is below the noise: `half-size`, `network`, `network:fine`, \
-         `network:coarse` or a network in a file, `onnx:FILE`.",
+        "Source of the map that guides the matching where texture is below the noise: `half-size`, `network`, \
+         `network:fine`, `network:coarse` or a network in a file, `onnx:FILE`.",
     )
     .more(
         "`half-size`: the map of the half-size images; `network`: a small network, which is part of stereod, and that map \

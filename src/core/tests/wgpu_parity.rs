@@ -17,10 +17,10 @@ use common::guided::{guided, weak};
 use common::networks::{Dice, Shape, random_network, shapes};
 use common::parity::{
     self, COMBINED, CONSTANT, Look, NOISY, POOR, cases, compare_rectified, compare_relay,
-    compare_relay_of, looks, pair, params, pictures, same_result, smoothings, stream, usual,
-    weak_looks, wild_rectifier, windowed,
+    compare_relay_of, looks, pair, params, pictures, smoothings, stream, usual, weak_looks,
+    wild_rectifier, windowed,
 };
-use common::streams::{compare_stream, drifting, streams};
+use common::streams::{compare_predicted, compare_stream, drifting, streams};
 use proptest::prelude::*;
 use stereod_core::engine::cpu::{CpuEngine, CpuOptions};
 use stereod_core::engine::webgpu::{NoDevice, WebGpuEngine, WebGpuOptions};
@@ -224,13 +224,7 @@ fn compare_guided(
     let made =
         WebGpuEngine::with_network(params, &spec, Some(network), options, CpuOptions::default());
     let Some(mut engine) = present(made) else { return Ok(()) };
-    let mut history = History::default();
-    for pair in pairs {
-        let expected = match_next(&guided(network, params, pair.copy()), params, &mut history);
-        engine.submit(pair).unwrap();
-        same_result(&expected, &engine.collect().unwrap().unwrap())?;
-    }
-    Ok(())
+    compare_predicted(&mut engine, params, pairs, |pair| guided(network, params, pair))
 }
 
 proptest! {

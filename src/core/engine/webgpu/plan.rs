@@ -149,9 +149,9 @@ impl<'a> Builder<'a> {
         let pack = builder.pipeline(&levels[0], &[shader!("pack")], "main");
         builder.step("output", &pack, &[&map, &confidence, &output], linear(pixels.div_ceil(4)));
         let Self { steps, cleared, thresholds, masks, .. } = builder;
-        let (predicted, prior) = if network.is_some() { (prior, None) } else { (None, prior) };
         let asks_network = levels[0].params.fill.is_some_and(|fill| fill.rule.asks_network());
-        let predicted = predicted.filter(|_| asks_network);
+        let predicted = prior.clone().filter(|_| network.is_some() && asks_network);
+        let prior = prior.filter(|_| network.is_none());
         Plan { steps, images, of_network, thresholds, masks, prior, predicted, cleared, output }
     }
 

@@ -114,7 +114,17 @@ pub fn drifting(
 pub fn compare_stream(
     engine: &mut dyn Engine,
     params: &Params,
+    pairs: impl Iterator<Item = StereoPair>,
+) -> Result<(), String> {
+    compare_predicted(engine, params, pairs, |pair| pair)
+}
+
+/// As [`compare_stream`]; the reference gets pairs with what the engine predicts itself.
+pub fn compare_predicted(
+    engine: &mut dyn Engine,
+    params: &Params,
     mut pairs: impl Iterator<Item = StereoPair>,
+    predicted: impl Fn(StereoPair) -> StereoPair,
 ) -> Result<(), String> {
     let mut in_flight = std::collections::VecDeque::new();
     let mut history = History::default();
@@ -124,7 +134,7 @@ pub fn compare_stream(
         let next = pairs.next();
         let is_last = next.is_none();
         if let Some(pair) = next {
-            let expected = match_next(&pair, params, &mut history);
+            let expected = match_next(&predicted(pair.copy()), params, &mut history);
             in_flight.push_back((number, expected));
             engine.submit(pair).map_err(failed)?;
         }
