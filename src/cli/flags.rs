@@ -144,7 +144,7 @@ fn with_details(flag: Flag, arg: Arg) -> Arg {
         "--block-window" => arg.value_parser(move |text: &str| {
             text.parse().map(|window: BlockWindow| spelled(window.to_string()))
         }),
-        "--prior" => arg.value_parser(|text: &str| match text.parse::<PriorFrom>().is_ok() {
+        "--prior" => arg.value_parser(|text: &str| match PriorFrom::is_meant(text) {
             true => Ok(Value::from(text)),
             false => number_or_word(row("matching", "prior").expect("a key"), text),
         }),

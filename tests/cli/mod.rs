@@ -271,6 +271,15 @@ fn typo_in_the_environment() {
     assert!(message.contains("STEREOD_ENGINE_KIND: wrong value \"gpu\" for `kind`"), "{message}");
 }
 
+/// `prior` may name a network, so a wrong name gets the list of them.
+#[test]
+fn typo_in_the_name_of_a_network() {
+    for how in ["--prior=network:medium", "--set=matching.prior=network:medium"] {
+        let message = refuses(&mut stereod(&["match", "l.png", "r.png", "-o", "o.png", how]));
+        assert!(message.contains("`network:coarse`"), "{message}");
+    }
+}
+
 #[test]
 fn typo_in_an_assignment() {
     let message = refuses(&mut stereod(&["config", "print", "--set", "matching.meidan=3"]));

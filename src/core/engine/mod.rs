@@ -97,6 +97,13 @@ pub enum PriorFrom {
     Network(Arc<Path>),
 }
 
+impl PriorFrom {
+    /// Reports whether a text names a source, rightly or not, and no number of levels.
+    pub fn is_meant(text: &str) -> bool {
+        ["half-size", "network", "onnx"].iter().any(|word| text.starts_with(word))
+    }
+}
+
 impl FromStr for PriorFrom {
     type Err = &'static str;
 

@@ -154,7 +154,7 @@ pub struct Layers<S> {
 /// The key that a value is for: `prior` may also name a network.
 fn meant<'a>(section: &'a str, key: &'a str, text: &str) -> (&'a str, &'a str) {
     match (section, key) {
-        ("matching", "prior") if text.parse::<PriorFrom>().is_ok() => ("engine", "prior_from"),
+        ("matching", "prior") if PriorFrom::is_meant(text) => ("engine", "prior_from"),
         named => named,
     }
 }
